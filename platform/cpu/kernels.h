@@ -1,0 +1,151 @@
+/* kernels.h: the table of CPU kernels, and how a variant fills it.
+ *
+ * One C reference per entry (ref/) defines the bits. A variant overrides entries; it never
+ * changes a signature or a result. Variants are data, weakest first, so selecting one is a
+ * loop and a test can run each of them alone. The table is a member of a backend's state.
+ *
+ * Bits (runtime/DESIGN.md has the whole text): float32, nearest even, fma only where written;
+ * a row is a lane and no lanes of one row are ever added together; a row's blocks are taken
+ * in order.
+ */
+#ifndef TERN_CPU_KERNELS_H
+#define TERN_CPU_KERNELS_H
+
+#include "quant/format.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- activations and matrices --- */
+
+/* Activations of n_tokens tokens. Float matrices (and all of them under exact) take x; integer
+ * ones take the record, in planes: per 32 elements d = max|x| / 127, q = rne(x * (1 / d)), sums
+ * of the two halves of 16. A block that is all zeros has d 0 and q 0; one that holds a value
+ * that is not finite has d NaN (and q 0), so that it reaches the output. */
+struct tern_acts {
+    size_t n_tokens;
+    const float *x;      /* [n_tokens][x_stride] */
+    size_t x_stride;     /* floats */
+    const int8_t *q;     /* [n_tokens][n_blocks * 32] */
+    const float *d;      /* [n_tokens][n_blocks] */
+    const int16_t *sum;  /* [n_tokens][n_blocks][2] */
+    size_t n_blocks;     /* of 32, also the stride between tokens */
+};
+
+/* dst[token * dst_stride + 16 * panel + r] for the panels asked for. Whole panels are written,
+ * so dst_stride is a multiple of 16 that holds them; the lanes past a matrix's rows get +0 or
+ * whatever zero weights give. q, d, sum, x and dst may have any alignment; panels are aligned
+ * to 64. scratch is the thread's own, TERN_MATMUL_SCRATCH(n_cols) bytes, aligned to 64. */
+struct tern_matmul {
+    const struct tern_format *format;
+    const uint8_t *panels;      /* the first panel of the matrix */
+    size_t panel_bytes, n_cols; /* n_cols: a multiple of the format's block */
+    const struct tern_acts *acts;
+    float *dst;
+    size_t dst_stride;          /* floats */
+    void *scratch;
+};
+#define TERN_MATMUL_SCRATCH(n_cols) ((((size_t)(n_cols) + 31) / 32) * (16 * 32 + 4 * 64) + 16384)
+
+/* Panels first .. first + n - 1. Per block of 32 k, in order, from acc = +0:
+ *   acc = fma((float)(sc0 * dot0 + sc1 * dot1), scale * d, acc)
+ *   acc = fma(-min, d * (float)(m0 * sum0 + m1 * sum1), acc)      where the format has minimums
+ * float weights and exact: acc = fma(w, x, acc), k ascending, w = the value decoded to float. */
+typedef void tern_matmul_fn(const struct tern_matmul *m, size_t first, size_t n);
+
+/* --- rows --- */
+
+/* 16 strided accumulators (lane i takes elements i, i + 16, ...; fma), then the tree 8+8, 4+4,
+ * 2+2, 1+1; dst = (a * (1 / sqrt(sum / n + eps))) * weight. dst may be a. */
+typedef void tern_rms_norm_fn(float *dst, const float *a, const float *weight, size_t n, float eps);
+/* n elements to ceil(n / 32) blocks of the record; the last is padded with zeros. */
+typedef void tern_quantize_fn(int8_t *q, float *d, int16_t *sum, const float *x, size_t n);
+/* In place, one head: cs[2 i], cs[2 i + 1] are cos and sin of pair i. (a, b) becomes
+ * (fma(a, c, -(b * s)), fma(a, s, b * c)). */
+typedef void tern_rope_fn(float *x, const float *cs, size_t n_rot);
+typedef void tern_mul_act_fn(float *dst, const float *gate, const float *up, size_t n); /* act(gate) * up */
+typedef void tern_add_fn(float *dst, const float *a, const float *b, size_t n);          /* dst may be a */
+typedef void tern_scale_fn(float *dst, const float *a, float x, size_t n);               /* dst may be a */
+typedef void tern_softcap_fn(float *dst, const float *a, float cap, size_t n);           /* cap * tanh(a / cap) */
+
+/* --- attention: one chunk of 256 absolute positions, one query row of one head --- */
+
+enum { TERN_CHUNK = 256 };
+
+/* s[lo..hi) are scores of the chunk's keys (lo < hi <= 256). Turns them into p = exp(s - m), m
+ * their maximum, and returns the sum of p: lane t takes tokens t, t + 16, ... of the chunk's 256 (those in
+ * lo..hi alone), plain adds, then the tree. A NaN among them makes *m and the sum NaN. */
+typedef float tern_softmax_fn(float *s, size_t lo, size_t hi, float *m);
+
+/* Values of one KV head in a chunk: token t of the chunk is at block[t / 16] + (t % 16) *
+ * row_bytes. For each of n_rows query rows r (at most 16): o[r * o_stride + d] = chain over t from lo[r] to
+ * hi[r] of fma(p[r * 256 + t], v[t][d], o), from +0. q8_0 values (blocks of 32: f16 scale, 32 int8) are
+ * fma(p * scale, (float)q, o). dim may be anything; q8_0 rows are padded to 32. A row with lo = hi is
+ * not written. Blocks without a visible token may be NULL and are not read. */
+struct tern_values {
+    const uint8_t *const *block; /* [16] */
+    size_t row_bytes, dim, n_rows;
+    const float *p;              /* [n_rows][256] */
+    const uint16_t *lo, *hi;     /* [n_rows] */
+    float *o;                    /* [n_rows][o_stride] */
+    size_t o_stride;
+};
+typedef void tern_values_fn(const struct tern_values *v);
+
+/* Merges a chunk's (m_c, l_c, o_c) into (m, l, o), left to right: m' = max(m, m_c), both sides
+ * times exp of the difference: l = fma(l_c, e_c, l * e), o[d] = fma(o_c[d], e_c, o[d] * e), e =
+ * exp(m - m'), e_c = exp(m_c - m'). An empty left side (*l == 0 and *m == -inf) is a copy. */
+typedef void tern_merge_fn(float *m, float *l, float *o, float m_c, float l_c, const float *o_c, size_t dim);
+/* dst = o * (1 / l); all zeros where l is 0 (nothing was visible). */
+typedef void tern_finish_fn(float *dst, const float *o, float l, size_t dim);
+
+/* --- the table: pointers only, so that a test can walk it --- */
+
+struct tern_kernels {
+    tern_matmul_fn *matmul_f32, *matmul_f16, *matmul_bf16;
+    tern_matmul_fn *matmul_q4_0, *matmul_q4_1, *matmul_q5_0, *matmul_q5_1, *matmul_q8_0;
+    tern_matmul_fn *matmul_q4_k, *matmul_q5_k, *matmul_q6_k;
+    tern_matmul_fn *matmul_codes; /* any type with codes, expanded as it is used */
+    tern_matmul_fn *matmul_exact; /* any type with codes, decoded to floats as it is used */
+    tern_rms_norm_fn *rms_norm;
+    tern_quantize_fn *quantize;
+    tern_rope_fn *rope_norm, *rope_neox;
+    tern_mul_act_fn *silu_mul, *gelu_mul;
+    tern_add_fn *add;
+    tern_scale_fn *scale;
+    tern_softcap_fn *softcap;
+    tern_softmax_fn *softmax;
+    tern_values_fn *values_f32, *values_f16, *values_q8_0;
+    tern_merge_fn *merge;
+    tern_finish_fn *finish;
+};
+
+/* The matmul of a type: its own if the format is direct, else codes; exact for types with
+ * codes under exact. */
+tern_matmul_fn *tern_kernels_matmul(const struct tern_kernels *k, uint32_t type, bool exact);
+
+enum tern_cpu_feature {
+    TERN_CPU_AVX2 = 1 << 0, /* with FMA and F16C */
+    TERN_CPU_AVX_VNNI = 1 << 1,
+    TERN_CPU_AVX512 = 1 << 2, /* F, BW, DQ, VL */
+    TERN_CPU_AVX512_VNNI = 1 << 3,
+    TERN_CPU_NEON = 1 << 4,
+    TERN_CPU_DOTPROD = 1 << 5,
+    TERN_CPU_I8MM = 1 << 6,
+};
+
+struct tern_cpu_variant {
+    const char *name;
+    uint32_t needs;
+    void (*install)(struct tern_kernels *k);
+};
+
+extern const struct tern_cpu_variant tern_cpu_variants[]; /* the reference is not one; ends with name NULL */
+extern const struct tern_kernels tern_kernels_ref;
+
+uint32_t tern_cpu_features(void);
+/* The reference, overridden by each variant that the features allow, up to and including the
+ * one named limit ("reference": none; NULL: no limit). Returns the last one's name. */
+const char *tern_kernels_select(struct tern_kernels *k, uint32_t features, const char *limit);
+
+#endif

@@ -1,0 +1,55 @@
+/* host.h: what an operating system gives to tools and tests: a thread team behind a tern_host,
+ * memory for arenas, and model files as sources.
+ *
+ * posix/ implements it; another system is another folder with the same three files.
+ */
+#ifndef TERN_OS_HOST_H
+#define TERN_OS_HOST_H
+
+#include "runtime/tern.h"
+
+/* --- the thread team --- */
+
+typedef struct tern_team tern_team;
+
+/* Starts n_threads - 1 threads (1 to 256) with stacks of stack_bytes each inside `mem`, which is
+ * tern_team_bytes(n_threads) of mapped memory, and fills host's parallel, barrier, now_ns and
+ * n_threads. The calling thread is thread 0. */
+size_t tern_team_bytes(uint32_t n_threads);
+tern_status tern_team_start(tern_memory mem, uint32_t n_threads, tern_team **out, tern_host *host,
+                            tern_error *err);
+void tern_team_stop(tern_team *team);
+
+/* Physical cores that this process may run on (affinity, SMT siblings and the cgroup's quota
+ * taken into account); at least 1. */
+uint32_t tern_os_cores(void);
+uint64_t tern_os_now_ns(void);
+
+/* --- memory --- */
+
+/* Whole pages of zeroed memory from the system; data NULL when it cannot. size is rounded up to
+ * a page. Nothing is touched. */
+tern_memory tern_os_map(size_t size, size_t align);
+void tern_os_unmap(tern_memory mem);
+size_t tern_os_page(void);
+/* Bytes of memory that can be had without pushing others out (MemAvailable, the cgroup's limit). */
+uint64_t tern_os_memory_free(void);
+/* Bytes of this process that are resident besides arenas, stacks and models: the program's own
+ * pages, libc and what the loader mapped; for the process figure of a plan. */
+uint64_t tern_os_program_bytes(void);
+
+/* --- model files --- */
+
+/* Opens a model: one file, or all parts of a split file given its first. Answers with one line
+ * for a missing file, a directory, an empty file, or something that is no GGUF (safetensors,
+ * ONNX, zip, HTML ... are named). Sources read by pread; windows lie in the struct's memory. */
+typedef struct tern_os_model {
+    tern_source parts[TERN_MAX_PARTS];
+    size_t n_parts;
+    tern_memory windows;
+    int files[TERN_MAX_PARTS];
+} tern_os_model;
+tern_status tern_os_open_model(const char *path, tern_os_model *out, tern_error *err);
+void tern_os_close_model(tern_os_model *m);
+
+#endif

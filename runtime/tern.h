@@ -1,0 +1,417 @@
+/* tern.h: the public interface of Tern, and its manual.
+ *
+ * Order of use:
+ *
+ *   tern_source         where the model's bytes are: mapped, in flash, or read at an offset
+ *   tern_model_size     how much memory the header, the tokenizer and the program need
+ *   tern_model_init     in the caller's memory: every field checked
+ *   tern_plan_make      the bytes of every arena, from the header and the limits alone
+ *   tern_engine_init    program + the caller's arenas + one backend
+ *   tern_engine_load    weights, a piece at a time, until it stops answering TERN_AGAIN
+ *   tern_seq_open       one conversation; tern_seq_feed gives it tokens
+ *   tern_step           schedule, decode, sample: events with text come back
+ *
+ * The library allocates nothing and calls no operating system. A function that needs memory
+ * has a partner that says how much. `(out, cap, *n)` always reports the size needed in *n:
+ * with cap 0 it is the size query, and a buffer that is too small answers TERN_TOO_SMALL.
+ *
+ * Threads: objects of different engines are independent. One engine is used by one thread at
+ * a time and spreads its work over the host's threads itself; tern_seq_cancel alone may be
+ * called from any thread. A model is read-only after its init and may be shared.
+ * Ownership: the caller owns all memory. Pointers returned by a function live as long as the
+ * object they came from, unless the comment says otherwise.
+ * Structs of options: a field left zero means its default, which the comment states.
+ * Errors: before an engine exists the error is passed in (may be NULL); afterwards the engine
+ * keeps one. The first error wins: clear it (status = TERN_OK) to reuse the struct.
+ */
+#ifndef TERN_H
+#define TERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TERN_API __attribute__((visibility("default")))
+#define TERN_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define TERN_API
+#define TERN_MUST_CHECK
+#endif
+
+/* --- results and errors --- */
+
+typedef enum tern_status {
+    TERN_OK = 0,
+    TERN_AGAIN,        /* ordinary: nothing is ready, or a queue or pool is full now */
+    TERN_TOO_SMALL,    /* the output buffer is too small; *n holds the size needed */
+    TERN_BAD_ARGUMENT, /* the call breaks its contract, or a parameter is out of range */
+    TERN_BAD_MODEL,    /* the bytes of a model, image or grammar are malformed */
+    TERN_UNSUPPORTED,  /* well formed, but not by this build, device or format */
+    TERN_NO_MEMORY,    /* an arena is smaller than its plan; the text names it */
+    TERN_DEVICE_LOST,  /* a driver or device failed; the engine must be closed */
+    TERN_IO,           /* a source's read failed */
+} tern_status;
+
+typedef struct tern_error {
+    tern_status status;
+    char text[252]; /* one line: the thing, the value found, the limit */
+} tern_error;
+
+TERN_API const char *tern_status_name(tern_status status);
+TERN_API const char *tern_version(void); /* "0.1.0" */
+
+/* --- views --- */
+
+typedef struct tern_bytes { const void *data; size_t size; } tern_bytes;
+typedef struct tern_memory { void *data; size_t size; } tern_memory;
+typedef struct tern_text { const char *data; size_t size; } tern_text; /* bytes, no NUL needed */
+
+typedef int32_t tern_token;
+typedef uint32_t tern_seq; /* a slot and a generation: a stale one is refused. 0 is never valid */
+
+typedef struct tern_model tern_model;
+typedef struct tern_engine tern_engine;
+typedef struct tern_backend tern_backend;
+
+/* --- the host: threads and a clock --- */
+
+/* What the core asks of its surroundings. All zero: one thread, no clock, the best variant.
+ * parallel runs job(arg, 0 .. n_threads-1) on n_threads threads, the caller being one of them,
+ * and returns when all have returned. barrier is called inside a job by each of the threads
+ * with its own number, and returns when all n_threads have called it; everything written
+ * before it by any of them is visible after it. It spins for a bounded time, then sleeps.
+ * The engine never calls parallel from inside a job. */
+typedef struct tern_host {
+    void *self;
+    uint32_t n_threads; /* 0: 1 */
+    void (*parallel)(void *self, void (*job)(void *arg, uint32_t thread), void *arg);
+    void (*barrier)(void *self, uint32_t thread);
+    uint64_t (*now_ns)(void *self); /* monotonic; NULL: timings are zero */
+    const char *cpu;                /* strongest CPU variant allowed, "reference" for none;
+                                       NULL: the best that the CPU has */
+} tern_host;
+
+/* --- sources: where the bytes of a model are --- */
+
+/* Either base points at all of the file's bytes (mapped, in flash, linked in) and they stay
+ * there, or read copies n bytes from an offset and answers false when it cannot. A source that
+ * is read needs a window of the caller's memory of at least TERN_SOURCE_WINDOW bytes. release
+ * (optional) is told that a range will not be read again, so pages can be given back. */
+enum { TERN_SOURCE_WINDOW = 4096 };
+
+typedef struct tern_source {
+    const void *base; /* or NULL, and then read and window are set */
+    uint64_t size;
+    bool (*read)(void *self, uint64_t offset, void *dst, size_t n);
+    void (*release)(void *self, uint64_t offset, uint64_t n);
+    void *self;
+    tern_memory window;
+} tern_source;
+
+/* --- model: what a file says of itself, its tokenizer and its program --- */
+
+typedef enum tern_model_parts {
+    TERN_MODEL_WHOLE = 0, /* header, tokenizer, program: all that an engine needs */
+    TERN_MODEL_TEXT,      /* header and tokenizer: architecture need not be known */
+    TERN_MODEL_HEADER,    /* header alone: metadata and tensor directory */
+} tern_model_parts;
+
+/* A model is one source or, for a split file, its parts in order (at most TERN_MAX_PARTS). The
+ * sources, and what they point to, must stay valid as long as the model. */
+enum { TERN_MAX_PARTS = 64 };
+
+TERN_API TERN_MUST_CHECK tern_status tern_model_size(const tern_source *parts, size_t n_parts,
+                                                     tern_model_parts what, size_t *need,
+                                                     tern_error *err);
+TERN_API TERN_MUST_CHECK tern_status tern_model_init(tern_memory mem, const tern_source *parts,
+                                                     size_t n_parts, tern_model_parts what,
+                                                     tern_model **out, tern_error *err);
+
+typedef struct tern_model_info {
+    tern_text name, architecture, tokenizer, pre_tokenizer, chat_template;
+    uint32_t file_version, n_parts;
+    uint32_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, n_vocab, n_ctx_train;
+    uint32_t n_tensors, n_metadata, n_ops, n_kv_groups;
+    uint64_t n_params, weight_bytes, file_bytes;
+    tern_token bos, eos, eot, pad; /* -1: none */
+    bool add_bos, runnable;        /* runnable: an engine can be made of it */
+} tern_model_info;
+
+TERN_API void tern_model_describe(const tern_model *model, tern_model_info *out);
+
+/* The i-th key of the metadata. Text of scalars and of the first elements of arrays is
+ * written into text as UTF-8 without a NUL, cut at cap; *n is what the whole would need. */
+typedef struct tern_metadata {
+    tern_text key;
+    const char *type; /* "u32", "string", "array of string" ... */
+    uint64_t count;   /* elements of an array; 1 otherwise */
+} tern_metadata;
+TERN_API TERN_MUST_CHECK tern_status tern_model_metadata(const tern_model *model, uint32_t i,
+                                                         tern_metadata *out, char *text,
+                                                         size_t cap, size_t *n);
+
+typedef struct tern_tensor_info {
+    tern_text name;
+    const char *type;  /* "Q4_K" ... */
+    const char *path;  /* "direct" or "expanded": how the CPU multiplies by it */
+    uint32_t n_dims, part;
+    uint64_t dims[4]; /* dims[0] is contiguous: in-features; dims[1] rows: out-features */
+    uint64_t offset, bytes;
+} tern_tensor_info;
+TERN_API TERN_MUST_CHECK tern_status tern_model_tensor(const tern_model *model, uint32_t i,
+                                                       tern_tensor_info *out);
+
+/* One line of text for the i-th op of the program, as recipes emit them. */
+TERN_API TERN_MUST_CHECK tern_status tern_model_op(const tern_model *model, uint32_t i, char *text,
+                                                   size_t cap, size_t *n, uint32_t *layer);
+
+/* --- text and tokens --- */
+
+enum {
+    TERN_TOKENIZE_SPECIAL = 1, /* text that spells a control token becomes it */
+    TERN_TOKENIZE_NO_BOS = 2,  /* no token is added at the start or end, whatever the file asks */
+};
+
+/* Scratch that tern_tokenize needs for a text of so many bytes; linear in it. */
+TERN_API size_t tern_tokenize_scratch(const tern_model *model, size_t text_bytes);
+/* At most this many tokens come from so many bytes (BOS and EOS included), and at least that many. */
+TERN_API size_t tern_tokenize_most(const tern_model *model, size_t text_bytes);
+TERN_API size_t tern_tokenize_least(const tern_model *model, size_t text_bytes);
+
+/* Text to ids. Any bytes are taken: what the vocabulary cannot express becomes byte tokens or
+ * the unknown token as the tokenizer's kind does. */
+TERN_API TERN_MUST_CHECK tern_status tern_tokenize(const tern_model *model, tern_text text,
+                                                   uint32_t flags, tern_memory scratch,
+                                                   tern_token *out, size_t cap, size_t *n,
+                                                   tern_error *err);
+
+/* The piece as the vocabulary spells it. The bytes it stands for are *bytes (bytes_cap is
+ * enough at TERN_MAX_PIECE); control tokens stand for none unless special. */
+enum { TERN_MAX_PIECE = 1024 };
+typedef enum tern_token_kind {
+    TERN_TOKEN_NORMAL = 1, TERN_TOKEN_UNKNOWN = 2, TERN_TOKEN_CONTROL = 3,
+    TERN_TOKEN_USER = 4, TERN_TOKEN_UNUSED = 5, TERN_TOKEN_BYTE = 6,
+} tern_token_kind;
+typedef struct tern_piece { tern_text text; float score; tern_token_kind kind; bool ends; } tern_piece;
+TERN_API TERN_MUST_CHECK tern_status tern_token_piece(const tern_model *model, tern_token token,
+                                                      tern_piece *out);
+TERN_API TERN_MUST_CHECK tern_status tern_token_bytes(const tern_model *model, tern_token token,
+                                                      bool special, char *out, size_t cap,
+                                                      size_t *n);
+
+/* Ids to bytes. The space that the tokenizer puts before a text's first word is taken away
+ * once, at the start; the same rule holds for the stream below, so that pieces add up. */
+enum { TERN_DETOKENIZE_SPECIAL = 1 }; /* control tokens are written out */
+TERN_API TERN_MUST_CHECK tern_status tern_detokenize(const tern_model *model,
+                                                     const tern_token *tokens, size_t n_tokens,
+                                                     uint32_t flags, char *out, size_t cap,
+                                                     size_t *n, tern_error *err);
+
+/* A stream of tokens to whole UTF-8 characters: an unfinished character is held back until it
+ * is whole or cannot become so, and then (as at the end) its bytes are emitted as U+FFFD each
+ * maximal part. Zero-initialised, it is at the start of a text. */
+typedef struct tern_detok { uint8_t held[4]; uint8_t n_held, started; } tern_detok;
+enum { TERN_DETOK_CAP = 3 * (TERN_MAX_PIECE + 4) };
+TERN_API size_t tern_detok_push(const tern_model *model, tern_detok *d, tern_token token,
+                                bool special, char out[TERN_DETOK_CAP]);
+TERN_API size_t tern_detok_end(tern_detok *d, char out[TERN_DETOK_CAP]);
+
+/* --- backends --- */
+
+TERN_API const tern_backend *tern_backend_at(size_t i); /* NULL after the last */
+TERN_API const tern_backend *tern_backend_find(const char *name);
+TERN_API const char *tern_backend_name(const tern_backend *backend);
+
+/* CPU variants built in, weakest first ("reference" is the 0th); NULL after the last. */
+TERN_API const char *tern_cpu_variant_at(size_t i, bool *this_cpu_has_it);
+/* The variant that a host with this limit gets; NULL if the limit names none that was built. */
+TERN_API const char *tern_cpu_variant_chosen(const char *limit);
+/* One line of the features found on this CPU, written like a size query. */
+TERN_API size_t tern_cpu_features_text(char *out, size_t cap);
+
+/* --- plan: the bytes of every arena, before a weight is read --- */
+
+typedef enum tern_kv_type { TERN_KV_F16 = 0, TERN_KV_F32, TERN_KV_Q8_0, TERN_N_KV_TYPES } tern_kv_type;
+
+typedef struct tern_limits {
+    uint32_t n_ctx;       /* tokens a sequence can hold; 0: the smaller of the model's and 4096 */
+    uint32_t n_seqs;      /* sequences open at once; 0: 1 */
+    uint32_t chunk;       /* rows of one step, prompts are cut into such; 0: 128 (less if n_ctx is) */
+    uint32_t n_threads;   /* of the host; 0: 1; at most 256 */
+    uint32_t n_logit_rows;/* rows of a step that can have logits; 0: n_seqs */
+    uint32_t n_logprobs;  /* most log-probabilities reported a token; 0: none; at most 1024 */
+    uint32_t n_kv_tokens; /* tokens of the KV pool, all sequences together; 0: n_seqs * n_ctx */
+    uint32_t n_stop_bytes;/* of all stop strings of one sequence; 0: 1024 */
+    tern_kv_type k_type, v_type;
+    bool exact;           /* activations stay float32, K and V too: to compare with a float reference */
+    bool no_kv_sharing;   /* no prefix is looked up or kept */
+} tern_limits;
+
+typedef enum tern_arena_id {
+    TERN_ARENA_MODEL,       /* what tern_model_init was given; already in use */
+    TERN_ARENA_WEIGHTS,     /* panels */
+    TERN_ARENA_KV,          /* the pools of blocks */
+    TERN_ARENA_ACTIVATIONS, /* slots of the program, logits */
+    TERN_ARENA_SCRATCH,     /* per thread; and where weights are staged while loading */
+    TERN_ARENA_STATE,       /* engine, sequences, block tables, prefix index */
+    TERN_ARENA_SAMPLER,     /* candidates, penalties, log-probabilities */
+    TERN_N_ARENAS,
+} tern_arena_id;
+
+typedef struct tern_arena_need {
+    const char *name; /* "weights" ... */
+    size_t bytes;     /* a multiple of align */
+    size_t align;     /* of its start: 64 or 4096 */
+} tern_arena_need;
+
+typedef struct tern_plan {
+    uint32_t n_arenas;                     /* TERN_N_ARENAS */
+    tern_arena_need arenas[TERN_N_ARENAS]; /* by tern_arena_id */
+    size_t bytes;                          /* their sum */
+    tern_limits limits;                    /* with every default filled in */
+} tern_plan;
+
+TERN_API TERN_MUST_CHECK tern_status tern_plan_make(const tern_model *model,
+                                                    const tern_backend *backend,
+                                                    const tern_limits *limits, tern_plan *out,
+                                                    tern_error *err);
+
+/* --- engine --- */
+
+/* arenas[i] is at least plan->arenas[i] in size and alignment; arenas[TERN_ARENA_MODEL] is not
+ * looked at. All of it may be uninitialised. host is copied; what it points to stays. */
+TERN_API TERN_MUST_CHECK tern_status tern_engine_init(const tern_plan *plan,
+                                                      const tern_memory *arenas,
+                                                      const tern_model *model,
+                                                      const tern_backend *backend,
+                                                      const tern_host *host, tern_engine **out,
+                                                      tern_error *err);
+
+/* Loads about budget bytes of weights and answers TERN_AGAIN, or TERN_OK when all are there.
+ * done and total (may be NULL) count bytes of the file. */
+TERN_API TERN_MUST_CHECK tern_status tern_engine_load(tern_engine *engine, size_t budget,
+                                                      uint64_t *done, uint64_t *total);
+TERN_API const tern_error *tern_engine_error(const tern_engine *engine);
+TERN_API void tern_engine_clear_error(tern_engine *engine);
+TERN_API void tern_engine_close(tern_engine *engine);
+
+/* --- sequences: many conversations over one engine --- */
+
+/* The chain is llama.cpp's default order: logit bias, penalties, top-k, typical, top-p, min-p,
+ * temperature, then one draw. Fields are taken as they are; tern_sampling_default fills in
+ * what `tern run` uses. */
+typedef struct tern_bias { tern_token token; float bias; } tern_bias;
+typedef struct tern_sampling {
+    float temperature;       /* <= 0 (or below 1e-6): greedy, the lowest id wins a tie */
+    int32_t top_k;           /* <= 0: off */
+    float top_p;             /* 1: off; in [0, 1] */
+    float min_p;             /* 0: off; in [0, 1] */
+    float typical_p;         /* 1: off; in [0, 1] */
+    float repeat_penalty;    /* 1: off; > 0 */
+    int32_t repeat_last_n;   /* tokens looked back at, prompt included; 0: off, -1: the context */
+    float presence_penalty, frequency_penalty; /* 0: off; within +-100 */
+    const tern_bias *biases; /* copied; a token named twice is an error */
+    uint32_t n_biases;       /* at most TERN_MAX_BIASES */
+    uint64_t seed;           /* random numbers depend on (seed, stream, position) alone */
+    uint64_t stream;         /* the caller's id of this stream: request, choice */
+} tern_sampling;
+enum { TERN_MAX_BIASES = 1024, TERN_MAX_STOPS = 32 };
+
+TERN_API void tern_sampling_default(tern_sampling *out);
+
+typedef struct tern_seq_options {
+    tern_sampling sampling;
+    uint32_t max_tokens;    /* generated a feed; 0: until the context is full */
+    const tern_text *stops; /* copied; text from the first stop string on is never emitted */
+    uint32_t n_stops;
+    uint32_t n_logprobs;    /* reported with each generated token; within the limits */
+    int32_t n_prompt_logprobs; /* reported with each prompt token; -1: the token's own alone; 0: no events */
+    bool ignore_eos;        /* end tokens are sampled and reported like others */
+    bool special;           /* control tokens are written into text */
+    bool no_kv_sharing;     /* this sequence neither finds nor leaves a prefix */
+    bool prefill_only;      /* nothing is generated: the sequence is done once it is fed */
+} tern_seq_options;
+
+typedef enum tern_stop {
+    TERN_STOP_NONE, TERN_STOP_EOS, TERN_STOP_STRING, TERN_STOP_LENGTH, TERN_STOP_CONTEXT,
+    TERN_STOP_CANCELLED, TERN_STOP_ERROR,
+} tern_stop;
+TERN_API const char *tern_stop_name(tern_stop stop); /* "eos", "stop", "length", "context", "interrupt", "error" */
+
+typedef struct tern_logprob { tern_token token; float logprob; } tern_logprob;
+
+typedef enum tern_event_kind {
+    TERN_EVENT_PROMPT, /* log-probabilities of a prompt token, in order of position */
+    TERN_EVENT_TOKEN,  /* a token was generated; text may be empty while a character or a stop
+                          string is unfinished */
+    TERN_EVENT_DONE,   /* no more until it is fed again; text is what was held back */
+} tern_event_kind;
+
+typedef struct tern_event {
+    tern_event_kind kind;
+    tern_seq seq;
+    tern_token token;
+    uint32_t position;             /* of the token in its sequence */
+    float logprob;                 /* of the token, in the model's raw distribution; only where
+                                      n_logprobs or n_prompt_logprobs asked for it */
+    uint32_t n_logprobs;
+    const tern_logprob *logprobs;  /* best first, ties by lower id; live until the next step */
+    tern_text text;                /* whole UTF-8 characters; live until the next step */
+    tern_stop stop;                /* with DONE */
+    const char *error;             /* with TERN_STOP_ERROR: one line */
+} tern_event;
+
+typedef struct tern_seq_info {
+    uint32_t n_tokens;    /* held: fed and generated */
+    uint32_t n_computed;  /* of these, in the KV cache */
+    uint32_t n_cached;    /* of these, found by their prefix and not computed */
+    uint32_t n_generated; /* since the last feed */
+    bool running;
+} tern_seq_info;
+
+/* TERN_AGAIN when n_seqs are open. Parameters out of range are TERN_BAD_ARGUMENT. */
+TERN_API TERN_MUST_CHECK tern_status tern_seq_open(tern_engine *engine,
+                                                   const tern_seq_options *options, tern_seq *out);
+/* Appends tokens and sets the sequence running. More than fits in the context is refused whole. */
+TERN_API TERN_MUST_CHECK tern_status tern_seq_feed(tern_engine *engine, tern_seq seq,
+                                                   const tern_token *tokens, size_t n_tokens);
+/* A copy that shares every block until one of them writes to it; stream is the copy's own. */
+TERN_API TERN_MUST_CHECK tern_status tern_seq_fork(tern_engine *engine, tern_seq seq,
+                                                   uint64_t stream, tern_seq *out);
+/* Keeps the first n_keep tokens and stops the sequence. */
+TERN_API TERN_MUST_CHECK tern_status tern_seq_trim(tern_engine *engine, tern_seq seq,
+                                                   uint32_t n_keep);
+/* From any thread: the next tern_step ends it with TERN_STOP_CANCELLED. */
+TERN_API void tern_seq_cancel(tern_engine *engine, tern_seq seq);
+TERN_API TERN_MUST_CHECK tern_status tern_seq_describe(const tern_engine *engine, tern_seq seq,
+                                                       tern_seq_info *out);
+TERN_API void tern_seq_close(tern_engine *engine, tern_seq seq);
+
+/* One step: a batch over the running sequences is scheduled, decoded and sampled. Writes up to
+ * cap events and their number; what does not fit comes with the next calls, before new work.
+ * TERN_AGAIN: no sequence is running. */
+TERN_API TERN_MUST_CHECK tern_status tern_step(tern_engine *engine, tern_event *events, size_t cap,
+                                               size_t *n);
+
+/* --- the layer below: one forward pass, and one choice, by hand --- */
+
+/* Rows of one sequence stand together in ascending position and continue what it holds: the
+ * first is at its n_computed. At most chunk rows, at most n_logit_rows of them with logits. */
+typedef struct tern_row { tern_seq seq; tern_token token; bool want_logits; } tern_row;
+
+TERN_API TERN_MUST_CHECK tern_status tern_decode(tern_engine *engine, const tern_row *rows,
+                                                 size_t n_rows);
+/* n_vocab floats of the i-th row that wanted them; live until the next decode or step. */
+TERN_API const float *tern_logits(const tern_engine *engine, size_t i);
+TERN_API TERN_MUST_CHECK tern_status tern_sample(tern_engine *engine, tern_seq seq,
+                                                 const float *logits, tern_token *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

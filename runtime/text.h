@@ -1,0 +1,25 @@
+/* text.h: bounded formatting and number parsing without stdio.
+ *
+ * A tern_writer appends to a fixed buffer and counts what the whole would have needed, so it
+ * serves both a size query and the writing itself.
+ */
+#ifndef TERN_TEXT_H
+#define TERN_TEXT_H
+
+#include "runtime/tern.h"
+
+#include <stdarg.h>
+
+struct tern_writer { char *out; size_t cap, n; }; /* n may pass cap: that much was needed */
+
+void tern_write_bytes(struct tern_writer *w, const char *data, size_t size);
+void tern_write_format(struct tern_writer *w, const char *format, va_list args); /* error.h's */
+void tern_write(struct tern_writer *w, const char *format, ...);
+
+tern_text tern_text_of(const char *s);
+bool tern_text_is(tern_text a, const char *s);
+bool tern_text_equal(tern_text a, tern_text b);
+/* Decimal digits alone, no sign or space, without overflow. */
+bool tern_text_to_u64(tern_text a, uint64_t *out);
+
+#endif
