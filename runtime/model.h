@@ -35,11 +35,23 @@ struct tern_hparams {
     float rms_eps;
 };
 
+/* While a model is only measured there is no memory to keep its keys in. Then lookups walk the
+ * file again; what they need to do it at a bearable price is here. */
+enum { TERN_SCAN_JUMPS = 6, TERN_SCAN_TEXT = 64 };
+struct tern_scan {
+    uint64_t keys_at;                          /* in part 0 */
+    struct { uint64_t at, end; } jumps[TERN_SCAN_JUMPS]; /* the longest arrays of strings */
+    char architecture[TERN_SCAN_TEXT], text[TERN_SCAN_TEXT];
+    bool io;                                   /* a read failed in a lookup */
+};
+
 struct tern_model {
     const tern_source *parts;
     uint32_t n_parts, n_metadata, n_tensors, file_version;
-    const struct tern_meta *metadata;
-    const struct tern_tensor *tensors;
+    const struct tern_meta *metadata;          /* in the order of the file */
+    const struct tern_tensor *tensors;         /* in the order of the files */
+    const uint32_t *metadata_by_key, *tensors_by_name; /* sorted by bytes; no two are equal */
+    struct tern_scan *scan;                    /* while measuring, and NULL afterwards */
     tern_text architecture;
     struct tern_hparams hparams;
     const struct tern_vocab *vocab;   /* NULL for TERN_MODEL_HEADER */
@@ -48,8 +60,10 @@ struct tern_model {
     size_t memory_bytes;              /* what tern_model_size answered */
 };
 
-/* Lookups. Keys that begin with '.' are prefixed by the architecture: ".block_count". */
-const struct tern_meta *tern_meta_find(const struct tern_model *m, const char *key);
+/* Lookups. Keys that begin with '.' are prefixed by the architecture: ".block_count". All of
+ * them work while measuring too (except tern_tensor_find); a text is then cut to
+ * TERN_SCAN_TEXT bytes and lives until the next lookup. */
+bool tern_meta_find(const struct tern_model *m, const char *key, struct tern_meta *out);
 /* Integers of any width and sign that fit; a key of another type or range is a named error.
  * *out is untouched if the key is absent: the caller puts the default there; required ones fail. */
 tern_status tern_meta_u32(const struct tern_model *m, const char *key, bool required, uint32_t min,
@@ -58,7 +72,8 @@ tern_status tern_meta_f32(const struct tern_model *m, const char *key, bool requ
                           float max, float *out, tern_error *err);
 tern_status tern_meta_bool(const struct tern_model *m, const char *key, bool *out, tern_error *err);
 tern_status tern_meta_text(const struct tern_model *m, const char *key, tern_text *out, tern_error *err);
-/* The i-th element of an integer or bool array (or the scalar itself, for every i). */
+/* The i-th element of an integer or bool array (or the scalar itself, for every i). It reads
+ * the file: whole arrays are walked with a tern_reader from `at` on. */
 tern_status tern_meta_u32_at(const struct tern_model *m, const char *key, uint64_t i, uint32_t *out, tern_error *err);
 
 const struct tern_tensor *tern_tensor_find(const struct tern_model *m, tern_text name);
