@@ -22,9 +22,9 @@ import vocab  # noqa: E402
 
 # Defaults of a model; a row of MODELS overrides what it is about.
 BASE = dict(arch="llama", n_layers=2, n_embd=96, n_ff=160, n_heads=3, n_kv_heads=1, head_dim=32,
-            kind="Q8_0", embd=None, out=None, kinds={}, vocab="spm", n_vocab=None, tied=False, n_ctx=2048,
-            rope_base=10000.0, scaling=None, rope_freqs=False, n_rot=None, window=0, eps=1e-5,
-            version=3, alignment=32, parts=1)
+            kind="Q8_0", embd=None, out=None, kinds={}, vocab="spm", n_vocab=None, tied=False,
+            n_ctx=2048, rope_base=10000.0, scaling=None, rope_freqs=False, n_rot=None, window=0,
+            eps=1e-5, version=3, alignment=32, parts=1)
 
 MODELS = {}
 
@@ -49,20 +49,22 @@ model("llama-mixed", n_embd=256, n_ff=256, n_heads=4, n_kv_heads=1, head_dim=64,
 model("llama-tied", tied=True, kind="Q4_1", embd="Q8_0", vocab="bpe:smollm", rope_base=100000.0)
 model("llama-freqs", rope_freqs=True, kind="F16", vocab="bpe:llama-bpe", rope_base=500000.0)
 model("llama-linear", scaling=dict(type="linear", factor=4.0), kind="Q4_0")
-model("llama-yarn", scaling=dict(type="yarn", factor=4.0, original=64), kind="Q5_0", rope_base=1000.0)
+model("llama-yarn", scaling=dict(type="yarn", factor=4.0, original=64), kind="Q5_0",
+      rope_base=1000.0)
 model("llama-partial", n_rot=16, kind="Q5_1")
 model("llama-mha", n_heads=6, n_kv_heads=6, head_dim=32, n_embd=192, n_ff=96, kind="Q4_0")
 model("llama-one-head", n_heads=1, n_kv_heads=1, head_dim=64, n_embd=64, n_ff=32, kind="Q8_0")
 # Shapes: rows that are no multiple of 16, heads of odd sizes, tiny and large vocabularies.
 model("llama-vocab40001", n_embd=32, n_ff=32, n_heads=2, n_kv_heads=1, head_dim=16, tied=True,
       n_layers=1, kind="Q4_0", n_vocab=40001)
-model("llama-vocab31", vocab="letters", n_vocab=31, n_embd=64, n_heads=2, n_kv_heads=1, kind="Q4_1")
+model("llama-vocab31", vocab="letters", n_vocab=31, n_embd=64, n_heads=2, n_kv_heads=1,
+      kind="Q4_1")
 model("llama-vocab17", vocab="letters", n_vocab=17, n_embd=32, n_heads=1, head_dim=32, kind="F32")
 model("llama-head8", n_heads=6, n_kv_heads=3, head_dim=8, n_embd=64, kinds={"attn_output": "F16"})
-model("llama-head20", n_heads=6, n_kv_heads=2, head_dim=20, n_embd=96, kinds={"attn_output": "BF16"})
+model("llama-head20", n_heads=6, n_kv_heads=2, head_dim=20, kinds={"attn_output": "BF16"})
 model("llama-head80", n_heads=2, n_kv_heads=1, head_dim=80, n_embd=288, n_ff=96, kind="Q5_0")
 model("llama-head96", n_heads=3, n_kv_heads=3, head_dim=96, n_embd=288, n_ff=96, n_layers=1)
-model("llama-deep", n_layers=12, n_embd=32, n_ff=64, n_heads=2, n_kv_heads=1, head_dim=16, kind="Q8_0")
+model("llama-deep", n_layers=12, n_embd=32, n_ff=64, n_heads=2, n_kv_heads=1, head_dim=16)
 # The file itself.
 model("llama-v2", version=2, kind="Q4_0")
 model("llama-align64", alignment=64, kind="Q4_1")
@@ -87,8 +89,8 @@ model("gemma3-window8", arch="gemma3", vocab="gemma", n_layers=8, n_embd=32, n_f
       n_kv_heads=2, head_dim=16, kind="F16", tied=True, window=8, rope_base=1000000.0, eps=1e-6,
       scaling=dict(type="linear", factor=8.0))
 model("gemma3-head256", arch="gemma3", vocab="gemma", n_layers=7, n_embd=64, n_ff=64, n_heads=1,
-      n_kv_heads=1, head_dim=256, kind="Q5_0", embd="Q8_0", tied=True, window=32, rope_base=1000000.0,
-      eps=1e-6)
+      n_kv_heads=1, head_dim=256, kind="Q5_0", embd="Q8_0", tied=True, window=32,
+      rope_base=1000000.0, eps=1e-6)
 model("gemma3-window300", arch="gemma3", vocab="gemma", n_layers=7, n_embd=32, n_ff=64, n_heads=2,
       n_kv_heads=1, head_dim=32, kind="Q4_0", embd="Q8_0", tied=True, window=300,
       rope_base=1000000.0, eps=1e-6)

@@ -1,8 +1,8 @@
 """Small tokenizers: SPM with byte tokens, byte-level BPE with merges, and bare lists of letters."""
 import gguf_write as g
 
-CORPUS = """the keeper of the light wrote one line a day in her log: wind from the west, fog until noon,
-two ships. On the second she wrote of the sea, and of the birds that came in spring; then the
+CORPUS = """the keeper of the light wrote one line a day in her log: wind from the west, fog until
+noon, two ships. On the second she wrote of the sea, and of the birds that came in spring; then the
 long winter, when there was nothing to write about but the wind and the stars over the water.
 def add(a, b): return a + b  # numbers 1 2 3 10 20 30 and the names of the ships
 Der Leuchtturm steht im Norden. Le phare est dans le nord. The lighthouse is in the north."""
@@ -60,7 +60,8 @@ def spm(w, n_vocab=None):
     kinds = ([UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256 + [NORMAL] * n_vocab)[:n_vocab]
     # Letters are worth least, so that merges are preferred in the order of their training.
     first = 259 + len(letters)
-    scores = [0.0] * 259 + [-1000.0] * len(letters) + [-float(i - first) for i in range(first, n_vocab)]
+    scores = [0.0] * 259 + [-1000.0] * len(letters)
+    scores += [-float(i - first) for i in range(first, n_vocab)]
     w.key("tokenizer.ggml.model", g.STRING, "llama")
     w.key("tokenizer.ggml.pre", g.STRING, "default")
     w.array("tokenizer.ggml.tokens", g.STRING, tokens)
