@@ -1,0 +1,62 @@
+/* kernels.c: the variants that were built, and choosing among them. */
+#include "platform/cpu/kernels.h"
+
+#include "config.h"
+
+#include <string.h>
+
+/* config.h defines these only for variants that the host's family has. */
+#ifndef TERN_HAVE_AVX2
+#define TERN_HAVE_AVX2 0
+#endif
+
+#if TERN_HAVE_AVX2
+void tern_install_avx2(struct tern_kernels *k);
+#endif
+
+const struct tern_cpu_variant tern_cpu_variants[] = {
+#if TERN_HAVE_AVX2
+    {"avx2", TERN_CPU_AVX2, tern_install_avx2},
+#endif
+    {NULL, 0, NULL},
+};
+
+const char *tern_kernels_select(struct tern_kernels *k, uint32_t features, const char *limit)
+{
+    const char *last = "reference";
+    *k = tern_kernels_ref;
+    if (limit && strcmp(limit, last) == 0)
+        return last;
+    for (const struct tern_cpu_variant *v = tern_cpu_variants; v->name; v++) {
+        if ((v->needs & features) == v->needs) {
+            v->install(k);
+            last = v->name;
+        }
+        if (limit && strcmp(limit, v->name) == 0)
+            break;
+    }
+    return last;
+}
+
+tern_matmul_fn *tern_kernels_matmul(const struct tern_kernels *k, uint32_t type, bool exact)
+{
+    switch (type) {
+    case TERN_TYPE_F32: return k->matmul_f32;
+    case TERN_TYPE_F16: return k->matmul_f16;
+    case TERN_TYPE_BF16: return k->matmul_bf16;
+    default: break;
+    }
+    if (exact)
+        return k->matmul_exact;
+    switch (type) {
+    case TERN_TYPE_Q4_0: return k->matmul_q4_0;
+    case TERN_TYPE_Q4_1: return k->matmul_q4_1;
+    case TERN_TYPE_Q5_0: return k->matmul_q5_0;
+    case TERN_TYPE_Q5_1: return k->matmul_q5_1;
+    case TERN_TYPE_Q8_0: return k->matmul_q8_0;
+    case TERN_TYPE_Q4_K: return k->matmul_q4_k;
+    case TERN_TYPE_Q5_K: return k->matmul_q5_k;
+    case TERN_TYPE_Q6_K: return k->matmul_q6_k;
+    default: return k->matmul_codes;
+    }
+}
