@@ -20,8 +20,10 @@
 
 /* Activations of n_tokens tokens. Float matrices (and all of them under exact) take x; integer
  * ones take the record, in planes: per 32 elements d = max|x| / 127, q = rne(x * (1 / d)), sums
- * of the two halves of 16. A block that is all zeros has d 0 and q 0; one that holds a value
- * that is not finite has d NaN (and q 0), so that it reaches the output. */
+ * of the two halves of 16. A block whose magnitudes are all below TERN_QUANTIZE_TINY (1 / d must
+ * be finite) has d 0 and q 0; one that holds a value that is not finite has d NaN (and q 0), so
+ * that it reaches the output. */
+#define TERN_QUANTIZE_TINY 0x1p-120f
 struct tern_acts {
     size_t n_tokens;
     const float *x;      /* [n_tokens][x_stride] */
@@ -74,7 +76,8 @@ enum { TERN_CHUNK = 256 };
 
 /* s[lo..hi) are scores of the chunk's keys (lo < hi <= 256). Turns them into p = exp(s - m), m
  * their maximum, and returns the sum of p: lane t takes tokens t, t + 16, ... of the chunk's 256 (those in
- * lo..hi alone), plain adds, then the tree. A NaN among them makes *m and the sum NaN. */
+ * lo..hi alone), plain adds, then the tree. A NaN among them makes *m and the sum NaN. A maximum
+ * of -0 is reported as +0. The rest of s is neither read nor written. */
 typedef float tern_softmax_fn(float *s, size_t lo, size_t hi, float *m);
 
 /* Values of one KV head in a chunk: token t of the chunk is at block[t / 16] + (t % 16) *
