@@ -20,11 +20,23 @@ struct candidate {
 
 void check_matmul(void **state); /* of every type: the kernel's name says which */
 
+void check_rms_norm(void **state);
+void check_quantize(void **state);
+void check_rope(void **state);
+void check_mul_act(void **state);
+void check_add(void **state);
+void check_scale(void **state);
+void check_softmax(void **state);
+void check_values(void **state); /* of every type: the kernel's name says which */
+void check_merge(void **state);
+void check_finish(void **state);
+
 /* Speed of the matmuls of a table, printed. */
 void bench_matmul(const struct tern_kernels *k);
 
 uint32_t rnd(void);            /* seeded; the seed is printed and settable by TERN_SEED */
 float rnd_float(void);         /* any exponent a weight can have, both signs, zeros */
+float *rnd_row(size_t n, int round); /* n guarded floats of a class that the round chooses */
 void *guarded(size_t size);    /* size bytes that end where a page without access begins */
 void *guarded_aligned(size_t size); /* the same, aligned to 64: up to 63 bytes before the page */
 void guarded_free(void);       /* gives back all of them */

@@ -7,6 +7,21 @@ static void install(struct tern_kernels *k)
     k->matmul_q8_0 = k->matmul_q4_k = k->matmul_q5_k = k->matmul_q6_k = saboteur_matmul_codes;
     k->matmul_codes = saboteur_matmul_codes;
     k->matmul_exact = saboteur_matmul_float;
+    k->rms_norm = saboteur_rms_norm;
+    k->quantize = saboteur_quantize;
+    k->rope_norm = saboteur_rope_norm;
+    k->rope_neox = saboteur_rope_neox;
+    k->silu_mul = saboteur_silu_mul;
+    k->gelu_mul = saboteur_gelu_mul;
+    k->add = saboteur_add;
+    k->scale = saboteur_scale;
+    k->softcap = saboteur_softcap;
+    k->softmax = saboteur_softmax;
+    k->values_f32 = saboteur_values_f32;
+    k->values_f16 = saboteur_values_f16;
+    k->values_q8_0 = saboteur_values_q8_0;
+    k->merge = saboteur_merge;
+    k->finish = saboteur_finish;
 }
 
 const struct tern_cpu_variant saboteur = {"saboteur", 0, install};

@@ -1,0 +1,21 @@
+#include "platform/cpu/x86/x86.h"
+
+void tern_install_avx2(struct tern_kernels *k);
+void tern_install_avx2(struct tern_kernels *k)
+{
+    k->rms_norm = tern_rms_norm_avx2;
+    k->quantize = tern_quantize_avx2;
+    k->rope_norm = tern_rope_norm_avx2;
+    k->rope_neox = tern_rope_neox_avx2;
+    k->silu_mul = tern_silu_mul_avx2;
+    k->gelu_mul = tern_gelu_mul_avx2;
+    k->add = tern_add_avx2;
+    k->scale = tern_scale_avx2;
+    k->softcap = tern_softcap_avx2;
+    k->softmax = tern_softmax_avx2;
+    k->values_f32 = tern_values_f32_avx2;
+    k->values_f16 = tern_values_f16_avx2;
+    k->values_q8_0 = tern_values_q8_0_avx2;
+    k->merge = tern_merge_avx2;
+    k->finish = tern_finish_avx2;
+}

@@ -1,0 +1,86 @@
+/* math_avx2.h: the functions of runtime/real.h on 8 lanes, the same operations in the same order.
+ *
+ * max and min return their second operand when one is NaN, so the value stands second where
+ * the C keeps a NaN.
+ */
+#ifndef TERN_MATH_AVX2_H
+#define TERN_MATH_AVX2_H
+
+#include "runtime/real.h"
+
+#include <immintrin.h>
+#include <stddef.h>
+
+static inline __m256 exp_avx2(__m256 x)
+{
+    const __m256 magic = _mm256_set1_ps(0x1.8p23f), one = _mm256_set1_ps(1.0f);
+    const __m256 above = _mm256_max_ps(_mm256_set1_ps(-104.0f), x);
+    const __m256 clamped = _mm256_min_ps(_mm256_set1_ps(89.0f), above);
+    const __m256 t = _mm256_fmadd_ps(clamped, _mm256_set1_ps(0x1.715476p+0f), magic);
+    const __m256 n = _mm256_sub_ps(t, magic);
+    __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(-0x1.62e4p-1f), clamped);
+    r = _mm256_fmadd_ps(n, _mm256_set1_ps(-0x1.7f7d1cp-20f), r);
+    __m256 p = _mm256_set1_ps(0x1.6a234cp-10f);
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0x1.123a6cp-7f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0x1.5558f4p-5f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0x1.555490p-3f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0x1.fffffcp-2f));
+    p = _mm256_fmadd_ps(p, r, one);
+    p = _mm256_fmadd_ps(p, r, one);
+    const __m256i k = _mm256_sub_epi32(_mm256_castps_si256(t), _mm256_castps_si256(magic));
+    const __m256i half = _mm256_srai_epi32(k, 1), bias = _mm256_set1_epi32(127);
+    const __m256i a = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
+    const __m256i rest = _mm256_sub_epi32(k, half);
+    const __m256i b = _mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23);
+    return _mm256_mul_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(a)), _mm256_castsi256_ps(b));
+}
+
+static inline __m256 silu_avx2(__m256 x)
+{
+    const __m256 negated = _mm256_xor_ps(x, _mm256_set1_ps(-0.0f));
+    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), exp_avx2(negated)));
+}
+
+static inline __m256 tanh_avx2(__m256 x)
+{
+    const __m256 sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0f));
+    const __m256 a = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x), s = _mm256_mul_ps(a, a);
+    __m256 p = _mm256_set1_ps(-0x1.9b304cp-8f);
+    p = _mm256_fmadd_ps(p, s, _mm256_set1_ps(0x1.593d08p-6f));
+    p = _mm256_fmadd_ps(p, s, _mm256_set1_ps(-0x1.b9287ap-5f));
+    p = _mm256_fmadd_ps(p, s, _mm256_set1_ps(0x1.110d26p-3f));
+    p = _mm256_fmadd_ps(p, s, _mm256_set1_ps(-0x1.55554ap-2f));
+    const __m256 near = _mm256_fmadd_ps(_mm256_mul_ps(a, s), p, a);
+    const __m256 one = _mm256_set1_ps(1.0f);
+    const __m256 e = _mm256_add_ps(exp_avx2(_mm256_add_ps(a, a)), one);
+    const __m256 far = _mm256_sub_ps(one, _mm256_div_ps(_mm256_set1_ps(2.0f), e));
+    const __m256 is_near = _mm256_cmp_ps(a, _mm256_set1_ps(0.55f), _CMP_LT_OQ);
+    return _mm256_or_ps(_mm256_blendv_ps(far, near, is_near), sign);
+}
+
+static inline __m256 gelu_tanh_avx2(__m256 x)
+{
+    const __m256 x3 = _mm256_mul_ps(_mm256_mul_ps(x, x), x);
+    const __m256 u = _mm256_fmadd_ps(_mm256_set1_ps(0x1.6e4e26p-5f), x3, x);
+    const __m256 v = _mm256_mul_ps(_mm256_set1_ps(-0x1.988454p+0f), u);
+    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), exp_avx2(v)));
+}
+
+/* tern_sum16 of two vectors. */
+static inline float sum16_avx2(__m256 low, __m256 high)
+{
+    const __m256 s8 = _mm256_add_ps(low, high);
+    const __m128 s4 = _mm_add_ps(_mm256_castps256_ps128(s8), _mm256_extractf128_ps(s8, 1));
+    const __m128 s2 = _mm_add_ps(s4, _mm_movehl_ps(s4, s4));
+    return _mm_cvtss_f32(_mm_add_ss(s2, _mm_movehdup_ps(s2)));
+}
+
+/* All ones in lanes from .. to - 1; from and to may lie outside 0 .. 8. */
+static inline __m256i lanes_avx2(int from, int to)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(from), lane),
+                               _mm256_cmpgt_epi32(_mm256_set1_epi32(to), lane));
+}
+
+#endif

@@ -1,0 +1,20 @@
+/* x86.h: the kernels of x86 variants. A file's name ends with the variant that it belongs to. */
+#ifndef TERN_CPU_X86_H
+#define TERN_CPU_X86_H
+
+#include "platform/cpu/kernels.h"
+
+tern_rms_norm_fn tern_rms_norm_avx2;
+tern_quantize_fn tern_quantize_avx2;
+tern_rope_fn tern_rope_norm_avx2, tern_rope_neox_avx2;
+tern_mul_act_fn tern_silu_mul_avx2, tern_gelu_mul_avx2;
+tern_add_fn tern_add_avx2;
+tern_scale_fn tern_scale_avx2;
+tern_softcap_fn tern_softcap_avx2;
+
+tern_softmax_fn tern_softmax_avx2;
+tern_values_fn tern_values_f32_avx2, tern_values_f16_avx2, tern_values_q8_0_avx2;
+tern_merge_fn tern_merge_avx2;
+tern_finish_fn tern_finish_avx2;
+
+#endif
