@@ -9,15 +9,23 @@
 #include "config.h"
 
 #if TERN_X86
-#include <cpuid.h>
-
 enum {
     LEAF1_ECX_FMA = 1 << 12, LEAF1_ECX_OSXSAVE = 1 << 27, LEAF1_ECX_F16C = 1 << 29,
     LEAF7_EBX_AVX2 = 1 << 5,
-    LEAF7_EBX_AVX512_F_DQ = 1 << 16 | 1 << 17, LEAF7_EBX_AVX512_BW = 1 << 30,
+    LEAF7_EBX_AVX512_F_DQ_BW = 1 << 16 | 1 << 17 | 1 << 30,
     LEAF7_ECX_AVX512_VNNI = 1 << 11, LEAF7_1_EAX_AVX_VNNI = 1 << 4,
     XCR0_YMM = 1 << 1 | 1 << 2, XCR0_ZMM = XCR0_YMM | 1 << 5 | 1 << 6 | 1 << 7,
 };
+
+struct cpuid { uint32_t a, b, c, d; };
+
+static struct cpuid cpuid(uint32_t leaf, uint32_t subleaf)
+{
+    struct cpuid r;
+    __asm__ volatile("cpuid" : "=a"(r.a), "=b"(r.b), "=c"(r.c), "=d"(r.d)
+                     : "a"(leaf), "c"(subleaf));
+    return r;
+}
 
 static uint32_t read_xcr0(void)
 {
@@ -34,23 +42,22 @@ static bool all(uint32_t bits, uint32_t wanted)
 
 uint32_t tern_cpu_features(void)
 {
-    uint32_t a, b, c, d, features = 0;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & LEAF1_ECX_OSXSAVE))
+    const uint32_t max_leaf = cpuid(0, 0).a;
+    const uint32_t ecx1 = max_leaf >= 7 ? cpuid(1, 0).c : 0;
+    if (!all(ecx1, LEAF1_ECX_FMA | LEAF1_ECX_OSXSAVE | LEAF1_ECX_F16C))
         return 0;
-    const uint32_t xcr0 = read_xcr0(), ecx1 = c;
-    if (!all(xcr0, XCR0_YMM) || !all(ecx1, LEAF1_ECX_FMA | LEAF1_ECX_F16C))
+    const uint32_t xcr0 = read_xcr0();
+    const struct cpuid leaf7 = cpuid(7, 0);
+    if (!all(xcr0, XCR0_YMM) || !(leaf7.b & LEAF7_EBX_AVX2))
         return 0;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & LEAF7_EBX_AVX2))
-        return 0;
-    features |= TERN_CPU_AVX2;
-    const uint32_t max_subleaf = a;
-    const bool has_vl = b >> 31;
-    if (all(xcr0, XCR0_ZMM) && has_vl && all(b, LEAF7_EBX_AVX512_F_DQ | LEAF7_EBX_AVX512_BW)) {
+    uint32_t features = TERN_CPU_AVX2;
+    const bool has_vl = leaf7.b >> 31;
+    if (all(xcr0, XCR0_ZMM) && has_vl && all(leaf7.b, LEAF7_EBX_AVX512_F_DQ_BW)) {
         features |= TERN_CPU_AVX512;
-        if (c & LEAF7_ECX_AVX512_VNNI)
+        if (leaf7.c & LEAF7_ECX_AVX512_VNNI)
             features |= TERN_CPU_AVX512_VNNI;
     }
-    if (max_subleaf >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & LEAF7_1_EAX_AVX_VNNI))
+    if (leaf7.a >= 1 && (cpuid(7, 1).a & LEAF7_1_EAX_AVX_VNNI))
         features |= TERN_CPU_AVX_VNNI;
     return features;
 }

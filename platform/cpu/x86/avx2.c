@@ -3,6 +3,14 @@
 void tern_install_avx2(struct tern_kernels *k);
 void tern_install_avx2(struct tern_kernels *k)
 {
+    k->matmul_q4_0 = tern_matmul_q4_0_avx2;
+    k->matmul_q4_1 = tern_matmul_q4_1_avx2;
+    k->matmul_q4_k = tern_matmul_q4_k_avx2;
+    k->matmul_q5_0 = tern_matmul_q5_0_avx2;
+    k->matmul_q5_1 = tern_matmul_q5_1_avx2;
+    k->matmul_q5_k = tern_matmul_q5_k_avx2;
+    k->matmul_q6_k = tern_matmul_q6_k_avx2;
+    k->matmul_q8_0 = tern_matmul_q8_0_avx2;
     k->rms_norm = tern_rms_norm_avx2;
     k->quantize = tern_quantize_avx2;
     k->rope_norm = tern_rope_norm_avx2;

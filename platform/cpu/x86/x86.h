@@ -4,6 +4,12 @@
 
 #include "platform/cpu/kernels.h"
 
+tern_matmul_fn tern_matmul_f32_avx2, tern_matmul_f16_avx2, tern_matmul_bf16_avx2;
+tern_matmul_fn tern_matmul_q4_0_avx2, tern_matmul_q4_1_avx2, tern_matmul_q4_k_avx2;
+tern_matmul_fn tern_matmul_q5_0_avx2, tern_matmul_q5_1_avx2, tern_matmul_q5_k_avx2;
+tern_matmul_fn tern_matmul_q6_k_avx2, tern_matmul_q8_0_avx2;
+tern_matmul_fn tern_matmul_codes_avx2, tern_matmul_exact_avx2;
+
 tern_rms_norm_fn tern_rms_norm_avx2;
 tern_quantize_fn tern_quantize_avx2;
 tern_rope_fn tern_rope_norm_avx2, tern_rope_neox_avx2;
