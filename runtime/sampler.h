@@ -27,8 +27,8 @@ tern_status tern_sampler_choose(struct tern_sampler *s, const tern_sampling *how
                                 const tern_token *history, uint32_t n_history, uint32_t position,
                                 tern_token *out, tern_error *err);
 
-/* The k best of the raw distribution, best first, ties by lower id, and the log-probability of
- * one token (token -1: none is asked for). logprob = (x - max) - log(sum exp(x - max)), the sum
+/* The k best (k <= n_vocab) of the raw distribution, best first, ties by lower id, and the
+ * log-probability of one token (token -1: none is asked for). logprob = (x - max) - log(sum exp(x - max)), the sum
  * in 16 strided lanes and the fixed tree. */
 tern_status tern_logprobs(struct tern_sampler *s, const float *logits, uint32_t k, tern_logprob *out,
                           tern_token token, float *logprob, tern_error *err);
