@@ -2,7 +2,8 @@
  * tern_source, and checked arithmetic on what it reads.
  *
  * A read that would pass the end sets `failed` and yields zeros; callers test once a record.
- * Sources without a base are read through their window.
+ * Sources without a base are read through their window, which all readers of a source share:
+ * several may be open, and those that take turns often only read more.
  */
 #ifndef TERN_READER_H
 #define TERN_READER_H
@@ -11,10 +12,9 @@
 
 struct tern_reader {
     const tern_source *source;
-    uint64_t at;                       /* offset of the next byte */
-    uint64_t window_at, window_n;      /* what the source's window holds */
-    bool failed;                       /* past the end, or the source's read failed */
-    bool io;                           /* it was the source */
+    uint64_t at; /* offset of the next byte */
+    bool failed; /* past the end, or the source's read failed */
+    bool io;     /* it was the source */
 };
 
 struct tern_reader tern_reader_at(const tern_source *source, uint64_t offset);
