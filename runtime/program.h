@@ -22,8 +22,8 @@ enum tern_op_kind {
     TERN_OP_ATTENTION,   /* dst = attention of a (queries, n_heads heads) over KV layer `index`;
                             scores are times x, then capped at y (0: not)                       */
     TERN_OP_ADD,         /* dst = a + b; dst may be a                                           */
-    TERN_OP_SILU_MUL,    /* dst = silu(a) * b                                                   */
-    TERN_OP_GELU_MUL,    /* dst = gelu_tanh(a) * b                                              */
+    TERN_OP_SILU_MUL,    /* dst = silu(a) * b; dst may be a                                     */
+    TERN_OP_GELU_MUL,    /* dst = gelu_tanh(a) * b; dst may be a                                */
     TERN_OP_LOGIT_ROWS,  /* dst = the rows of a whose logits are wanted, closed up: ops from here
                             on run over these rows alone                                        */
     TERN_OP_SOFTCAP,     /* dst = x * tanh(a / x); dst may be a                                 */
@@ -80,17 +80,19 @@ struct tern_program {
 
 /* --- the builder that recipes call --- */
 
-/* Two walks over one recipe: the first counts (ops is NULL), the second writes. A failed
- * lookup sets status and the model's error; calls after that do nothing, so recipes need no
+/* Two walks over one recipe: the first counts (program is NULL), the second writes. Counting
+ * looks at metadata alone: tensors are not looked up, optional ones are taken as there, widths
+ * do not matter. So a recipe may leave an op out, but never add one, for want of a tensor.
+ * A failed lookup sets status and the error; calls after that do nothing, so recipes need no
  * test a line. */
 struct tern_builder {
     struct tern_model *model;
-    struct tern_program *program;
-    struct tern_op *ops;               /* NULL while counting */
+    struct tern_program *program;      /* NULL while counting */
+    struct tern_op *ops;
     struct tern_weight *weights;
     struct tern_kv_layer *kv_layers;
-    uint32_t cap_ops, cap_weights, cap_kv_layers;
-    uint16_t layer;
+    uint32_t cap_ops, cap_weights, cap_kv_layers; /* what counting found */
+    uint16_t layer;                    /* set by tern_b_layer */
     tern_status status;
     tern_error *err;
 };
@@ -99,23 +101,46 @@ typedef int16_t tern_slot_id;
 typedef int32_t tern_weight_id;
 
 /* What a recipe may ask. Names are printf-free: "%u" in a tensor's name is the layer. */
+void tern_b_layer(struct tern_builder *b, uint16_t layer); /* UINT16_MAX: outside of layers */
+void tern_b_check(struct tern_builder *b, tern_status status); /* of a lookup; first one wins */
 tern_slot_id tern_b_slot(struct tern_builder *b, const char *name, uint32_t width);
 /* n_rows x n_cols matrix, or a vector of n; a shape that differs is a named error. The
  * optional ones return -1 when the file has no such tensor. */
-tern_weight_id tern_b_matrix(struct tern_builder *b, const char *name, uint32_t n_rows, uint32_t n_cols);
+tern_weight_id tern_b_matrix(struct tern_builder *b, const char *name, uint32_t n_rows,
+                             uint32_t n_cols);
 tern_weight_id tern_b_vector(struct tern_builder *b, const char *name, uint32_t n);
-tern_weight_id tern_b_maybe_matrix(struct tern_builder *b, const char *name, uint32_t n_rows, uint32_t n_cols);
+tern_weight_id tern_b_maybe_matrix(struct tern_builder *b, const char *name, uint32_t n_rows,
+                                   uint32_t n_cols);
 tern_weight_id tern_b_maybe_vector(struct tern_builder *b, const char *name, uint32_t n);
-uint32_t tern_b_rope(struct tern_builder *b, const struct tern_rope *rope);           /* equal ones are one */
+uint32_t tern_b_rope(struct tern_builder *b, const struct tern_rope *rope); /* equal ones are one */
 uint32_t tern_b_kv_layer(struct tern_builder *b, uint32_t n_kv_heads, uint32_t k_dim,
                          uint32_t v_dim, uint32_t window);
 void tern_b_op(struct tern_builder *b, struct tern_op op); /* layer is filled in */
 
-/* Runs the recipe of the model's architecture twice over the arena. */
+/* The ops by name, as recipes write them: dst first. Heads are k_dim of the model wide. */
+void tern_b_embed(struct tern_builder *b, tern_slot_id dst, tern_weight_id table, float scale);
+void tern_b_rms_norm(struct tern_builder *b, tern_slot_id dst, tern_slot_id a, tern_weight_id w);
+void tern_b_head_norm(struct tern_builder *b, tern_slot_id a, tern_weight_id w, uint32_t n_heads);
+void tern_b_matmul(struct tern_builder *b, tern_slot_id dst, tern_slot_id a, tern_weight_id w,
+                   tern_weight_id bias);
+void tern_b_rotate(struct tern_builder *b, tern_slot_id a, uint32_t rope, uint32_t n_heads);
+void tern_b_kv_store(struct tern_builder *b, tern_slot_id k, tern_slot_id v, uint32_t kv_layer);
+void tern_b_attention(struct tern_builder *b, tern_slot_id dst, tern_slot_id q, uint32_t kv_layer,
+                      float scale, float cap);
+void tern_b_add(struct tern_builder *b, tern_slot_id dst, tern_slot_id a, tern_slot_id c);
+void tern_b_silu_mul(struct tern_builder *b, tern_slot_id dst, tern_slot_id a, tern_slot_id c);
+void tern_b_gelu_mul(struct tern_builder *b, tern_slot_id dst, tern_slot_id a, tern_slot_id c);
+void tern_b_logit_rows(struct tern_builder *b, tern_slot_id dst, tern_slot_id a);
+void tern_b_softcap(struct tern_builder *b, tern_slot_id a, float cap);
+void tern_b_scale(struct tern_builder *b, tern_slot_id a, float x);
+
+/* Runs the recipe of the model's architecture twice over the arena. Over a measuring arena the
+ * second time is left out, and out is untouched. */
 tern_status tern_program_build(struct tern_arena *arena, struct tern_model *model,
                                struct tern_program *out, tern_error *err);
 /* One line for an op: "q = matmul(x_norm, blk.0.attn_q.weight Q4_1 576x576)". */
-void tern_program_print(const struct tern_model *model, uint32_t i, char *text, size_t cap, size_t *n);
+void tern_program_print(const struct tern_model *model, uint32_t i, char *text, size_t cap,
+                        size_t *n);
 /* Lifetimes of slots over the program: first and last op that touches each. */
 void tern_program_lifetimes(const struct tern_program *p, uint32_t first[TERN_MAX_SLOTS],
                             uint32_t last[TERN_MAX_SLOTS]);

@@ -1,0 +1,34 @@
+/* recipe.h: the architectures that Tern knows, and what their recipes share. */
+#ifndef TERN_RECIPE_H
+#define TERN_RECIPE_H
+
+#include "runtime/model.h"
+#include "runtime/program.h"
+
+/* A recipe emits the program of its architecture through the builder, in the order in which
+ * its paper tells it. */
+struct tern_recipe {
+    const char *architecture;
+    void (*emit)(struct tern_builder *b);
+};
+
+/* NULL, and an error that lists those that are known, for another name. */
+const struct tern_recipe *tern_recipe_find(tern_text architecture, tern_error *err);
+
+void tern_recipe_llama(struct tern_builder *b);
+void tern_recipe_qwen2(struct tern_builder *b);
+void tern_recipe_qwen3(struct tern_builder *b);
+void tern_recipe_gemma3(struct tern_builder *b);
+
+/* The key's value if it is there, within its range. */
+void tern_recipe_f32(struct tern_builder *b, const char *key, float min, float max, float *out);
+/* RoPE as the metadata describes it: base, scaling (none, linear, yarn), rotated dimensions;
+ * without factors. */
+struct tern_rope tern_recipe_rope(struct tern_builder *b, enum tern_rope_style style);
+/* attention.scale, or 1 / sqrt(head_dim). */
+float tern_recipe_attention_scale(struct tern_builder *b, uint32_t head_dim);
+/* A key that would change the arithmetic in a way that the recipe does not follow: refused
+ * unless absent or 0. */
+void tern_recipe_refuse(struct tern_builder *b, const char *key);
+
+#endif

@@ -1,0 +1,90 @@
+/* llama.c: Llama 1 to 3, Mistral, SmolLM, TinyLlama (Touvron et al. 2023).
+ *
+ *   h = E[token]
+ *   a layer:  x = norm(h);  q, k, v = Wq x, Wk x, Wv x;  rotate q and k;  keep k and v
+ *             h += Wo attention(q)
+ *             x = norm(h);  h += Wdown (silu(Wgate x) * Wup x)
+ *   logits = W norm(h), W being E if the file has no other
+ *
+ * The converter has permuted the rows of Wq and Wk so that pairs that rotate lie side by side. */
+#include "runtime/recipe.h"
+
+struct slots { tern_slot_id h, x, q, k, v, o, y, gate, up; };
+
+static struct slots make_slots(struct tern_builder *b)
+{
+    const struct tern_hparams *p = &b->model->hparams;
+    return (struct slots){
+        .h = tern_b_slot(b, "h", p->n_embd),
+        .x = tern_b_slot(b, "x", p->n_embd),
+        .q = tern_b_slot(b, "q", p->n_heads * p->k_dim),
+        .k = tern_b_slot(b, "k", p->n_kv_heads * p->k_dim),
+        .v = tern_b_slot(b, "v", p->n_kv_heads * p->v_dim),
+        .o = tern_b_slot(b, "o", p->n_heads * p->v_dim),
+        .y = tern_b_slot(b, "y", p->n_embd),
+        .gate = tern_b_slot(b, "gate", p->n_ff),
+        .up = tern_b_slot(b, "up", p->n_ff),
+    };
+}
+
+static void attention(struct tern_builder *b, const struct slots *s, uint32_t rope, float scale)
+{
+    const struct tern_hparams *p = &b->model->hparams;
+    const uint32_t q_dim = p->n_heads * p->k_dim, k_dim = p->n_kv_heads * p->k_dim,
+                   v_dim = p->n_kv_heads * p->v_dim, o_dim = p->n_heads * p->v_dim;
+    const uint32_t kv = tern_b_kv_layer(b, p->n_kv_heads, p->k_dim, p->v_dim, 0);
+    tern_b_rms_norm(b, s->x, s->h, tern_b_vector(b, "blk.%u.attn_norm.weight", p->n_embd));
+    tern_b_matmul(b, s->q, s->x, tern_b_matrix(b, "blk.%u.attn_q.weight", q_dim, p->n_embd),
+                  tern_b_maybe_vector(b, "blk.%u.attn_q.bias", q_dim));
+    tern_b_matmul(b, s->k, s->x, tern_b_matrix(b, "blk.%u.attn_k.weight", k_dim, p->n_embd),
+                  tern_b_maybe_vector(b, "blk.%u.attn_k.bias", k_dim));
+    tern_b_matmul(b, s->v, s->x, tern_b_matrix(b, "blk.%u.attn_v.weight", v_dim, p->n_embd),
+                  tern_b_maybe_vector(b, "blk.%u.attn_v.bias", v_dim));
+    tern_b_rotate(b, s->q, rope, p->n_heads);
+    tern_b_rotate(b, s->k, rope, p->n_kv_heads);
+    tern_b_kv_store(b, s->k, s->v, kv);
+    tern_b_attention(b, s->o, s->q, kv, scale, 0);
+    tern_b_matmul(b, s->y, s->o, tern_b_matrix(b, "blk.%u.attn_output.weight", p->n_embd, o_dim),
+                  tern_b_maybe_vector(b, "blk.%u.attn_output.bias", p->n_embd));
+    tern_b_add(b, s->h, s->h, s->y);
+}
+
+static void feed_forward(struct tern_builder *b, const struct slots *s)
+{
+    const uint32_t n_embd = b->model->hparams.n_embd, n_ff = b->model->hparams.n_ff;
+    tern_b_rms_norm(b, s->x, s->h, tern_b_vector(b, "blk.%u.ffn_norm.weight", n_embd));
+    tern_b_matmul(b, s->gate, s->x, tern_b_matrix(b, "blk.%u.ffn_gate.weight", n_ff, n_embd),
+                  tern_b_maybe_vector(b, "blk.%u.ffn_gate.bias", n_ff));
+    tern_b_matmul(b, s->up, s->x, tern_b_matrix(b, "blk.%u.ffn_up.weight", n_ff, n_embd),
+                  tern_b_maybe_vector(b, "blk.%u.ffn_up.bias", n_ff));
+    tern_b_silu_mul(b, s->gate, s->gate, s->up);
+    tern_b_matmul(b, s->y, s->gate, tern_b_matrix(b, "blk.%u.ffn_down.weight", n_embd, n_ff),
+                  tern_b_maybe_vector(b, "blk.%u.ffn_down.bias", n_embd));
+    tern_b_add(b, s->h, s->h, s->y);
+}
+
+void tern_recipe_llama(struct tern_builder *b)
+{
+    const struct tern_hparams *p = &b->model->hparams;
+    tern_recipe_refuse(b, ".expert_count");
+    struct tern_rope rotation = tern_recipe_rope(b, TERN_ROPE_NORM);
+    rotation.factors = tern_b_maybe_vector(b, "rope_freqs.weight", rotation.n_rot / 2);
+    const uint32_t rope = tern_b_rope(b, &rotation);
+    const float scale = tern_recipe_attention_scale(b, p->k_dim);
+    const struct slots s = make_slots(b);
+
+    const tern_weight_id embedding = tern_b_matrix(b, "token_embd.weight", p->n_vocab, p->n_embd);
+    tern_b_embed(b, s.h, embedding, 1);
+    for (uint16_t layer = 0; layer < p->n_layers; layer++) {
+        tern_b_layer(b, layer);
+        attention(b, &s, rope, scale);
+        feed_forward(b, &s);
+    }
+    tern_b_layer(b, UINT16_MAX);
+    const tern_slot_id last = tern_b_slot(b, "last", p->n_embd);
+    const tern_slot_id logits = tern_b_slot(b, "logits", p->n_vocab);
+    tern_b_logit_rows(b, last, s.h);
+    tern_b_rms_norm(b, s.x, last, tern_b_vector(b, "output_norm.weight", p->n_embd));
+    const tern_weight_id output = tern_b_maybe_matrix(b, "output.weight", p->n_vocab, p->n_embd);
+    tern_b_matmul(b, logits, s.x, output < 0 ? embedding : output, -1);
+}
