@@ -72,12 +72,14 @@ model("llama-split", parts=3, kind="Q8_0")
 # Qwen.
 model("qwen2", arch="qwen2", vocab="bpe:qwen2", n_embd=224, n_heads=7, n_kv_heads=1, n_ff=96,
       n_layers=2, kind="Q5_0", out="Q8_0", rope_base=1000000.0, eps=1e-6)
-model("qwen2-head40", arch="qwen2", vocab="bpe:qwen2", n_embd=64, n_heads=7, n_kv_heads=7,
-      head_dim=40, kind="Q4_1", tied=True, kinds={"attn_output": "F16"}, eps=1e-6)
-model("qwen2-head64", arch="qwen2", vocab="bpe:qwen2", n_embd=128, n_heads=6, n_kv_heads=2,
+model("qwen2-head40", arch="qwen2", vocab="bpe:qwen2", n_embd=320, n_heads=8, n_kv_heads=8,
+      head_dim=40, n_ff=64, kind="Q4_1", tied=True, eps=1e-6)
+model("qwen2-head64", arch="qwen2", vocab="bpe:qwen2", n_embd=128, n_heads=2, n_kv_heads=1,
       head_dim=64, kind="Q4_0", kinds={"ffn_down": "Q8_0"}, eps=1e-6)
 model("qwen2-k", arch="qwen2", vocab="bpe:qwen2", n_embd=256, n_heads=4, n_kv_heads=2, head_dim=64,
       n_ff=256, n_layers=1, kind="Q4_K", kinds={"attn_v": "Q6_K", "ffn_down": "Q6_K"}, eps=1e-6)
+model("qwen2-f32", arch="qwen2", vocab="bpe:qwen2", n_embd=64, n_heads=2, n_kv_heads=1, n_ff=96,
+      kind="F32", eps=1e-6)
 model("qwen3", arch="qwen3", vocab="bpe:qwen2", n_embd=96, n_heads=3, n_kv_heads=1, head_dim=128,
       kind="Q8_0", tied=True, rope_base=1000000.0, eps=1e-6)
 model("qwen3-f32", arch="qwen3", vocab="bpe:qwen2", n_embd=64, n_heads=2, n_kv_heads=2, head_dim=64,
@@ -88,6 +90,10 @@ model("gemma3", arch="gemma3", vocab="gemma", n_layers=7, n_embd=64, n_ff=96, n_
 model("gemma3-window8", arch="gemma3", vocab="gemma", n_layers=8, n_embd=32, n_ff=64, n_heads=2,
       n_kv_heads=2, head_dim=16, kind="F16", tied=True, window=8, rope_base=1000000.0, eps=1e-6,
       scaling=dict(type="linear", factor=8.0))
+model("gemma3-f32", arch="gemma3", vocab="gemma", n_layers=7, n_embd=32, n_ff=64, n_heads=2,
+      n_kv_heads=1, head_dim=32, kind="F32", tied=True, window=8, rope_base=1000000.0, eps=1e-6)
+model("llama-yarn-f32", scaling=dict(type="yarn", factor=4.0, original=64), kind="F32",
+      rope_base=1000.0)
 model("gemma3-head256", arch="gemma3", vocab="gemma", n_layers=7, n_embd=64, n_ff=64, n_heads=1,
       n_kv_heads=1, head_dim=256, kind="Q5_0", embd="Q8_0", tied=True, window=32,
       rope_base=1000000.0, eps=1e-6)
@@ -199,6 +205,23 @@ def list_models(names=None):
     return {name: {**MODELS[name], "files": files(name)} for name in names or MODELS}
 
 
+def write(folder, name):
+    """Writes one model into a folder; returns its files."""
+    paths = [os.path.join(folder, f) for f in files(name)]
+    w = Maker(name).make()
+    if len(paths) == 1:
+        w.save(paths[0])
+    else:
+        w.save_split(paths)
+    return files(name)
+
+
+def n_vocab(name):
+    """Tokens of a model's vocabulary."""
+    m = Maker(name)
+    return m.vocabulary()
+
+
 def main(args):
     if not args or args[0] in ("-h", "--help"):
         sys.exit(__doc__)
@@ -209,9 +232,7 @@ def main(args):
     if args[0] != "--list":
         os.makedirs(args[0], exist_ok=True)
         for name in names:
-            paths = [os.path.join(args[0], f) for f in files(name)]
-            w = Maker(name).make()
-            w.save(paths[0]) if len(paths) == 1 else w.save_split(paths)
+            write(args[0], name)
     json.dump(list_models(names), sys.stdout, indent=1)
     print()
 
