@@ -3,6 +3,11 @@
 void tern_install_avx2(struct tern_kernels *k);
 void tern_install_avx2(struct tern_kernels *k)
 {
+    k->matmul_f32 = tern_matmul_f32_avx2;
+    k->matmul_f16 = tern_matmul_f16_avx2;
+    k->matmul_bf16 = tern_matmul_bf16_avx2;
+    k->matmul_codes = tern_matmul_codes_avx2;
+    k->matmul_exact = tern_matmul_exact_avx2;
     k->matmul_q4_0 = tern_matmul_q4_0_avx2;
     k->matmul_q4_1 = tern_matmul_q4_1_avx2;
     k->matmul_q4_k = tern_matmul_q4_k_avx2;

@@ -48,8 +48,8 @@ struct tern_codes_avx2 {
     __m256i (*sc)(struct tern_sub s, unsigned half);       /* U6: pairs (sc0, sc1) */
 };
 
-/* One block of one token. `side` is made of the sums: -zero * sum, or the float d * sum. */
-struct tern_token { const int8_t *q; const float *d; const int32_t *side; const int16_t *sum; };
+/* The record of one token, from some block on. */
+struct tern_token { const int8_t *q; const float *d; const int16_t *sum; };
 
 TERN_INLINE __m256i load_256(const void *p)
 {
