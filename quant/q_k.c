@@ -28,7 +28,7 @@ static int q3_k_scale(const uint8_t *s, uint32_t k)
     return (low | high << 4) - 32;
 }
 
-/* hmask[32] | qs[64] | scales[12] | d: bit `sub` of hmask is the third bit, 4 less where it is 0. */
+/* hmask[32] | qs[64] | scales[12] | d: bit `sub` of hmask is the third bit; 0 means 4 less. */
 void tern_q3_k_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out)
 {
     const uint8_t *qs = block + 32 + 32 * (sub / 4), *scales = block + 96;

@@ -23,14 +23,15 @@ tern_status tern_sampling_check(const tern_sampling *how, uint32_t n_vocab, tern
 /* One choice. history holds the sequence so far (prompt too); position is the index the new
  * token will have, and with (seed, stream) the only source of randomness: Philox4x32-10. NaN
  * in the logits, or no finite one, is TERN_BAD_ARGUMENT with "logits: NaN at token 17". */
-tern_status tern_sampler_choose(struct tern_sampler *s, const tern_sampling *how, const float *logits,
-                                const tern_token *history, uint32_t n_history, uint32_t position,
-                                tern_token *out, tern_error *err);
+tern_status tern_sampler_choose(struct tern_sampler *s, const tern_sampling *how,
+                                const float *logits, const tern_token *history,
+                                uint32_t n_history, uint32_t position, tern_token *out,
+                                tern_error *err);
 
 /* The k best (k <= n_vocab) of the raw distribution, best first, ties by lower id, and the
- * log-probability of one token (token -1: none is asked for). logprob = (x - max) - log(sum exp(x - max)), the sum
- * in 16 strided lanes and the fixed tree. */
-tern_status tern_logprobs(struct tern_sampler *s, const float *logits, uint32_t k, tern_logprob *out,
-                          tern_token token, float *logprob, tern_error *err);
+ * log-probability of one token (token -1: none is asked for), which is
+ * (x - max) - log(sum exp(x - max)), the sum in 16 strided lanes and the fixed tree. */
+tern_status tern_logprobs(struct tern_sampler *s, const float *logits, uint32_t k,
+                          tern_logprob *out, tern_token token, float *logprob, tern_error *err);
 
 #endif

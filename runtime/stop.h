@@ -20,7 +20,8 @@ struct tern_stops {
 
 void tern_stops_lay_out(struct tern_arena *a, struct tern_stops *s, uint32_t cap_bytes);
 /* Compiles the strings; empty ones and more bytes than cap_bytes are named errors. */
-tern_status tern_stops_set(struct tern_stops *s, const tern_text *stops, uint32_t n_stops, tern_error *err);
+tern_status tern_stops_set(struct tern_stops *s, const tern_text *stops, uint32_t n_stops,
+                           tern_error *err);
 void tern_stops_copy(struct tern_stops *to, const struct tern_stops *from); /* equal capacities */
 /* Pushes text; writes what is now certain to out (room for n + cap_bytes) and answers how much.
  * *stopped: a stop string is complete; what came before it is out, the rest is dropped. */

@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,9 +10,10 @@
 
 #include <float.h>
 #include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime/arena.h"
-#include "runtime/philox.h"
 #include "runtime/sampler.h"
 
 enum { MOST = 40001 };
@@ -42,26 +44,6 @@ static tern_token choose(const tern_sampling *how, const float *logits, uint32_t
                      TERN_OK);
     assert_in_range(token, 0, sampler.n_vocab - 1);
     return token;
-}
-
-/* --- random numbers --- */
-
-/* The test vectors of the authors' Random123 library. */
-static void philox_gives_its_published_numbers(void **state)
-{
-    (void)state;
-    static const struct { uint32_t counter[4], key[2], out[4]; } known[] = {
-        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff},
-         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0},
-         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        uint32_t out[4];
-        tern_philox(known[i].counter, known[i].key, out);
-        assert_memory_equal(out, known[i].out, sizeof out);
-    }
 }
 
 static void a_draw_depends_on_seed_stream_and_position_alone(void **state)
@@ -452,10 +434,136 @@ static void biases_are_added_before_penalties_and_may_ban(void **state)
     assert_string_equal(err.text, "logits: none of 4 is finite");
 }
 
+static void logits_that_are_no_numbers_are_named(void **state)
+{
+    (void)state;
+    float logits[20] = {0};
+    tern_token token = -5;
+    tern_logprob best[2];
+    float p;
+    make(20);
+    tern_sampling how = plain();
+    how.frequency_penalty = 1;
+    for (int i = 0; i < 4; i++) {
+        static const char *const texts[] = {"logits: NaN at token 17", "logits: NaN at token 17",
+                                            "logits: infinity at token 17",
+                                            "logits: none of 20 is finite"};
+        for (int j = 0; j < 20; j++)
+            logits[j] = i == 3 ? -INFINITY : 0;
+        if (i < 3)
+            logits[17] = i == 0 ? NAN : i == 1 ? -NAN : INFINITY;
+        for (int greedy_too = 0; greedy_too < 2; greedy_too++) {
+            tern_error err = {0};
+            how.temperature = greedy_too ? 0.0f : 1.0f;
+            assert_int_equal(tern_sampler_choose(&sampler, &how, logits, (tern_token[]){1}, 1, 0,
+                                                 &token, &err), TERN_BAD_ARGUMENT);
+            assert_string_equal(err.text, texts[i]);
+            assert_int_equal(token, -5);
+        }
+        tern_error err = {0};
+        assert_int_equal(tern_logprobs(&sampler, logits, 2, best, 0, &p, &err), TERN_BAD_ARGUMENT);
+        assert_string_equal(err.text, texts[i]);
+    }
+}
+
+/* --- log-probabilities --- */
+
+static void logprobs_are_those_of_the_raw_distribution(void **state)
+{
+    (void)state;
+    static float logits[1000];
+    static tern_logprob best[1000];
+    make(1000);
+    double sum = 0;
+    for (int i = 0; i < 1000; i++) {
+        logits[i] = 20.0f * sinf((float)(i * i));
+        logits[i] = i % 100 == 7 ? 20.5f : logits[i];
+        sum += exp(logits[i]);
+    }
+    logits[500] = -INFINITY;
+    sum -= exp(20.0f * sinf(250000.0f));
+    for (tern_token token = 0; token < 1000; token++) {
+        float p = 1;
+        assert_int_equal(tern_logprobs(&sampler, logits, 0, NULL, token, &p, NULL), TERN_OK);
+        if (token == 500)
+            assert_true(p == -INFINITY);
+        else
+            assert_true(fabs(p - (logits[token] - log(sum))) < 1e-5);
+    }
+    static const uint32_t ks[] = {1, 2, 5, 40, 999, 1000};
+    for (size_t k = 0; k < 6; k++) {
+        float p = 1;
+        assert_int_equal(tern_logprobs(&sampler, logits, ks[k], best, 7, &p, NULL), TERN_OK);
+        assert_true(p == best[0].logprob && best[0].token == 7);
+        for (uint32_t i = 1; i < ks[k]; i++) {
+            assert_true(best[i].logprob <= best[i - 1].logprob);
+            const float a = logits[best[i - 1].token], b = logits[best[i].token];
+            assert_true(a > b || (a == b && best[i - 1].token < best[i].token));
+        }
+        if (ks[k] > 5)
+            assert_int_equal(best[4].token, 407); /* the ten equal ones come in order */
+    }
+    assert_int_equal(tern_logprobs(&sampler, logits, 1001, best, -1, NULL, NULL),
+                     TERN_BAD_ARGUMENT);
+    assert_int_equal(tern_logprobs(&sampler, logits, 1, best, 1000, NULL, NULL), TERN_BAD_ARGUMENT);
+    assert_int_equal(tern_logprobs(&sampler, logits, 1, best, -2, NULL, NULL), TERN_BAD_ARGUMENT);
+    assert_int_equal(tern_logprobs(&sampler, logits, 1, best, -1, NULL, NULL), TERN_OK);
+}
+
+/* --- sizes --- */
+
+/* n floats that end where a page begins that nobody may touch. */
+static float *before_a_guard_page(size_t n)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t room = (n * sizeof(float) + page - 1) / page * page;
+    char *p = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(p != MAP_FAILED);
+    assert_int_equal(mprotect(p + room, page, PROT_NONE), 0);
+    return (float *)(void *)(p + room - n * sizeof(float));
+}
+
+static void any_vocabulary_size_works(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {1, 2, 7, 15, 16, 17, 31, 33, 40001};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const uint32_t n = sizes[i];
+        float *logits = before_a_guard_page(n);
+        make(n);
+        for (int mode = 0; mode < 4; mode++) {
+            tern_sampling how = plain();
+            if (mode == 1)
+                tern_sampling_default(&how);
+            how.temperature = mode == 0 ? 0.0f : 0.8f;
+            if (mode == 3)
+                how.top_p = how.typical_p = 0.9f;
+            for (uint32_t j = 0; j < n; j++)
+                logits[j] = j + 1 == n ? 200.0f : 0.0f;
+            assert_int_equal(choose(&how, logits, 5), n - 1);
+            for (uint32_t j = 0; j < n; j++)
+                logits[j] = 1.5f;
+            if (mode == 0)
+                assert_int_equal(choose(&how, logits, 5), 0);
+            else
+                for (uint32_t position = 0; position < 20; position++)
+                    choose(&how, logits, position);
+            for (uint32_t only = 0; only < n; only += n / 5 + 1) {
+                for (uint32_t j = 0; j < n; j++)
+                    logits[j] = j == only ? -3.0f : -INFINITY;
+                assert_int_equal(choose(&how, logits, 5), only);
+            }
+        }
+        tern_logprob best;
+        float p;
+        assert_int_equal(tern_logprobs(&sampler, logits, 1, &best, (tern_token)(n - 1), &p, NULL),
+                         TERN_OK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(philox_gives_its_published_numbers),
         cmocka_unit_test(a_draw_depends_on_seed_stream_and_position_alone),
         cmocka_unit_test(draws_follow_the_distribution_of_the_chain),
         cmocka_unit_test(many_small_probabilities_keep_their_mass),
@@ -467,6 +575,9 @@ int main(void)
         cmocka_unit_test(penalties_look_back_as_far_as_told),
         cmocka_unit_test(penalties_leave_finite_logits_finite),
         cmocka_unit_test(biases_are_added_before_penalties_and_may_ban),
+        cmocka_unit_test(logits_that_are_no_numbers_are_named),
+        cmocka_unit_test(logprobs_are_those_of_the_raw_distribution),
+        cmocka_unit_test(any_vocabulary_size_works),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
