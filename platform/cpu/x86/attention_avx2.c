@@ -73,14 +73,14 @@ float tern_softmax_avx2(float *s, size_t lo, size_t hi, float *m)
 /* --- values --- */
 
 enum kind { F32, F16, Q8_0 };
-enum { MAX_ACCS = 12, MAX_TILE_ROWS = 4 };
+enum { MAX_ACCS = 12 };
 
 /* Tokens of one block for a few rows, some dims on from v's first. */
 struct tile {
-    const uint8_t *v; /* first token */
+    const uint8_t *v, *ahead; /* first token; what will be read next */
     size_t row_bytes, n_tokens;
-    const float *p;   /* first row, first token */
-    float *o;         /* first row */
+    const float *p;           /* first row, first token */
+    float *o;                 /* first row */
     size_t o_stride;
 };
 
@@ -96,30 +96,48 @@ INLINE __m256 widen(const uint8_t *v, enum kind kind)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(at)));
 }
 
+/* One token's weight for a row, as 8 lanes; q8_0 values bring their scale. */
+INLINE __m256 weight(const float *p, const uint8_t *scale, enum kind kind)
+{
+    const __m256 x = _mm256_broadcast_ss(p);
+    if (kind != Q8_0)
+        return x;
+    return _mm256_mul_ps(x, _mm256_cvtph_ps(_mm_set1_epi16((short)tern_load_u16(scale))));
+}
+
 /* n_rows x n_vectors chains over the tokens, for dims d .. d + 8 n_vectors; both are constants
- * where this is inlined, and for q8_0 the dims lie in one block of 32. */
+ * where this is inlined, and for q8_0 the dims lie in one block of 32. Twelve accumulators
+ * leave four registers: the fewer of weights and vectors stay in three, the others take turns
+ * in the last. The same dims of the next block are asked for early. */
 INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows, int n_vectors)
 {
-    __m256 acc[MAX_ACCS], p[MAX_TILE_ROWS];
+    __m256 acc[MAX_ACCS], kept[3];
     for (int r = 0; r < n_rows; r++)
         for (int j = 0; j < n_vectors; j++)
             acc[r * n_vectors + j] = _mm256_loadu_ps(t->o + (size_t)r * t->o_stride + d + 8 * j);
-    const uint8_t *row = t->v;
-    const size_t offset = kind == F32 ? 4 * d : kind == F16 ? 2 * d : d / 32 * 34 + 2 + d % 32;
+    const size_t scale_at = d / 32 * 34;
+    const size_t offset = kind == F32 ? 4 * d : kind == F16 ? 2 * d : scale_at + 2 + d % 32;
     const int step = kind == F32 ? 32 : kind == F16 ? 16 : 8;
-    for (size_t k = 0; k < t->n_tokens; k++, row += t->row_bytes) {
-        for (int r = 0; r < n_rows; r++)
-            p[r] = _mm256_broadcast_ss(t->p + r * TERN_CHUNK + k);
-        if (kind == Q8_0) {
-            const uint16_t half = tern_load_u16(row + d / 32 * 34);
-            const __m256 scale = _mm256_cvtph_ps(_mm_set1_epi16((short)half));
+    const uint8_t *row = t->v, *ahead = t->ahead + offset;
+    const float *p = t->p;
+    for (size_t k = 0; k < t->n_tokens; k++, p++, row += t->row_bytes, ahead += t->row_bytes) {
+        _mm_prefetch((const char *)ahead, _MM_HINT_T0);
+        if (n_rows < n_vectors) {
             for (int r = 0; r < n_rows; r++)
-                p[r] = _mm256_mul_ps(p[r], scale);
-        }
-        for (int j = 0; j < n_vectors; j++) {
-            const __m256 v = widen(row + offset + step * j, kind);
-            for (int r = 0; r < n_rows; r++)
-                acc[r * n_vectors + j] = _mm256_fmadd_ps(p[r], v, acc[r * n_vectors + j]);
+                kept[r] = weight(p + r * TERN_CHUNK, row + scale_at, kind);
+            for (int j = 0; j < n_vectors; j++) {
+                const __m256 v = widen(row + offset + step * j, kind);
+                for (int r = 0; r < n_rows; r++)
+                    acc[r * n_vectors + j] = _mm256_fmadd_ps(kept[r], v, acc[r * n_vectors + j]);
+            }
+        } else {
+            for (int j = 0; j < n_vectors; j++)
+                kept[j] = widen(row + offset + step * j, kind);
+            for (int r = 0; r < n_rows; r++) {
+                const __m256 w = weight(p + r * TERN_CHUNK, row + scale_at, kind);
+                for (int j = 0; j < n_vectors; j++)
+                    acc[r * n_vectors + j] = _mm256_fmadd_ps(w, kept[j], acc[r * n_vectors + j]);
+            }
         }
     }
     for (int r = 0; r < n_rows; r++)
@@ -127,8 +145,9 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
             _mm256_storeu_ps(t->o + (size_t)r * t->o_stride + d + 8 * j, acc[r * n_vectors + j]);
 }
 
-/* One dim past the last vector. */
-static void run_lane(const struct tile *t, size_t d, enum kind kind, int n_rows)
+/* One dim past the last vector; not inlined, since its constants would take registers from the
+ * tiles. */
+static __attribute__((noinline)) void run_lane(const struct tile *t, size_t d, enum kind kind, int n_rows)
 {
     for (int r = 0; r < n_rows; r++) {
         float *o = t->o + (size_t)r * t->o_stride + d;
@@ -152,6 +171,10 @@ INLINE void run_dims(const struct tile *t, size_t dim, enum kind kind, int n_row
     const size_t width = 8 * (size_t)n_vectors;
     for (; d + width <= dim; d += width)
         run_tile(t, d, kind, n_rows, n_vectors);
+    if (n_vectors == 3 && d + 16 <= dim) {
+        run_tile(t, d, kind, n_rows, 2);
+        d += 16;
+    }
     for (; d + 8 <= dim; d += 8)
         run_tile(t, d, kind, n_rows, 1);
     for (; d < dim; d++)
@@ -164,8 +187,10 @@ INLINE void run_span(const struct tern_values *v, size_t r, size_t n_rows, size_
 {
     while (from < to) {
         const size_t end = (from | 15) + 1 < to ? (from | 15) + 1 : to;
+        const uint8_t *next = end < to ? v->block[end / 16] : v->block[from / 16];
         const struct tile t = {
             .v = v->block[from / 16] + from % 16 * v->row_bytes,
+            .ahead = next,
             .row_bytes = v->row_bytes,
             .n_tokens = end - from,
             .p = v->p + r * TERN_CHUNK + from,
@@ -176,7 +201,7 @@ INLINE void run_span(const struct tern_values *v, size_t r, size_t n_rows, size_
         case 1: run_dims(&t, v->dim, kind, 1, kind == Q8_0 ? 4 : 8); break;
         case 2: run_dims(&t, v->dim, kind, 2, 4); break;
         case 3: run_dims(&t, v->dim, kind, 3, 4); break;
-        default: run_dims(&t, v->dim, kind, 4, 2); break;
+        default: run_dims(&t, v->dim, kind, 4, kind == Q8_0 ? 2 : 3); break;
         }
         from = end;
     }
@@ -201,12 +226,20 @@ INLINE void run_rows(const struct tern_values *v, size_t first, size_t n, enum k
         run_span(v, r, 1, hi, v->hi[r], kind);
 }
 
-/* Tiles of 4 and 3 rows, so that no row is left alone when it can be helped. */
+/* Tiles of 3 and 4 rows are the quickest, of one row the slowest. */
+INLINE size_t tile_rows(size_t left, enum kind kind)
+{
+    if (left <= 3)
+        return left;
+    if (kind == Q8_0)
+        return left == 4 ? 2 : 3;
+    return left == 5 || left == 6 || left == 9 ? 3 : 4;
+}
+
 INLINE void run_values(const struct tern_values *v, enum kind kind)
 {
     for (size_t r = 0; r < v->n_rows;) {
-        const size_t left = v->n_rows - r;
-        const size_t n = left < 4 ? left : left == 5 || left == 6 || left == 9 ? 3 : 4;
+        const size_t n = tile_rows(v->n_rows - r, kind);
         run_rows(v, r, n, kind);
         r += n;
     }
