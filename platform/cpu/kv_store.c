@@ -1,0 +1,108 @@
+#include "platform/cpu/kv_store.h"
+
+#include "platform/cpu/kernels.h"
+#include "quant/half.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { Q8_0_BYTES = 34 };
+
+size_t tern_kv_k_cols(enum tern_type type, size_t dim)
+{
+    return type == TERN_TYPE_Q8_0 ? (dim + TERN_SUB - 1) / TERN_SUB * TERN_SUB : dim;
+}
+
+static size_t row_bytes(enum tern_type type, size_t dim)
+{
+    switch (type) {
+    case TERN_TYPE_F32: return 4 * dim;
+    case TERN_TYPE_F16: return 2 * dim;
+    case TERN_TYPE_Q8_0: return (dim + TERN_SUB - 1) / TERN_SUB * Q8_0_BYTES;
+    default: return 0;
+    }
+}
+
+size_t tern_kv_v_row_bytes(enum tern_type type, size_t dim)
+{
+    return row_bytes(type, dim);
+}
+
+size_t tern_kv_v_bytes(enum tern_type type, size_t dim)
+{
+    return (TERN_KV_TOKENS * row_bytes(type, dim) + 63) / 64 * 64;
+}
+
+size_t tern_kv_k_bytes(enum tern_type type, size_t dim)
+{
+    return tern_kv_v_bytes(type, dim); /* the same rows, in another order */
+}
+
+/* 32 values, of which n are given, to q; returns d as f16. */
+static uint16_t quantize(int8_t q[TERN_SUB], const float *x, size_t n)
+{
+    uint32_t max = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t u = tern_half_bits(x[i]) & 0x7fffffffu;
+        max = u > max ? u : max;
+    }
+    memset(q, 0, TERN_SUB);
+    if (max >= 0x7f800000u)
+        return tern_f32_to_f16(NAN);
+    if (tern_half_float(max) < TERN_QUANTIZE_TINY)
+        return 0;
+    const float d = tern_half_float(max) / 127.0f, inverse = 1.0f / d;
+    for (size_t i = 0; i < n; i++)
+        q[i] = (int8_t)(int32_t)(tern_half_bits(x[i] * inverse + 0x1.8p23f) - 0x4b400000u);
+    return tern_f32_to_f16(d);
+}
+
+static void store_k_q8_0(uint8_t *block, size_t token, const float *k, size_t dim)
+{
+    for (size_t i = 0; i < dim; i += TERN_SUB, block += TERN_KV_TOKENS * Q8_0_BYTES) {
+        int8_t q[TERN_SUB];
+        const uint16_t d = quantize(q, k + i, dim - i < TERN_SUB ? dim - i : TERN_SUB);
+        memcpy(block + 2 * token, &d, 2);
+        for (size_t j = 0; j < TERN_SUB / 4; j++)
+            memcpy(block + 2 * TERN_KV_TOKENS + 4 * (TERN_KV_TOKENS * j + token), q + 4 * j, 4);
+    }
+}
+
+void tern_kv_store_k(enum tern_type type, void *block, size_t token, const float *k, size_t dim)
+{
+    uint8_t *at = block;
+    if (type == TERN_TYPE_Q8_0) {
+        store_k_q8_0(at, token, k, dim);
+        return;
+    }
+    for (size_t i = 0; i < dim; i++) {
+        if (type == TERN_TYPE_F32) {
+            memcpy(at + 4 * (TERN_KV_TOKENS * i + token), k + i, 4);
+            continue;
+        }
+        const uint16_t half = tern_f32_to_f16(k[i]);
+        memcpy(at + 2 * (TERN_KV_TOKENS * i + token), &half, 2);
+    }
+}
+
+void tern_kv_store_v(enum tern_type type, void *block, size_t token, const float *v, size_t dim)
+{
+    uint8_t *row = (uint8_t *)block + token * row_bytes(type, dim);
+    if (type == TERN_TYPE_F32) {
+        memcpy(row, v, 4 * dim);
+        return;
+    }
+    if (type == TERN_TYPE_F16) {
+        for (size_t i = 0; i < dim; i++) {
+            const uint16_t half = tern_f32_to_f16(v[i]);
+            memcpy(row + 2 * i, &half, 2);
+        }
+        return;
+    }
+    for (size_t i = 0; i < dim; i += TERN_SUB, row += Q8_0_BYTES) {
+        int8_t q[TERN_SUB];
+        const uint16_t d = quantize(q, v + i, dim - i < TERN_SUB ? dim - i : TERN_SUB);
+        memcpy(row, &d, 2);
+        memcpy(row + 2, q, TERN_SUB);
+    }
+}

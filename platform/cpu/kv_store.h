@@ -1,0 +1,40 @@
+/* kv_store.h: how a block of 16 tokens of one KV head lies in memory, and writing a token.
+ *
+ * Keys are a panel of quant/format.h whose 16 rows are the tokens and whose k is head_dim, so
+ * that q.k is a matmul by the kernels of that type. Rows of q8_0 are padded with zeros to a
+ * multiple of 32. Values are rows, token after token: a query adds whole rows.
+ *
+ *   K f32, f16: dim x | 16 floats or halves, one a token |
+ *   K q8_0:     per 32 dims | 16 f16 scales | 8 x 16 runs of 4 quants |
+ *   V:          16 x | dim floats or halves, or ceil(dim / 32) x (f16 scale, 32 quants) |
+ *
+ * Storing one token leaves the others of its block as they are. What is read back is what was
+ * stored, whoever reads: the token just written is no exception.
+ *
+ * f16: rounded to nearest even; magnitudes from 65520 on become infinite, and so an output that
+ * is not finite, which ends the sequence with an error and not with wrong text. q8_0: as
+ * activations are quantised, d = max|x| / 127 in floats and q = rne(x * (1 / d)); stored is d
+ * rounded to f16 (infinite above 65519.99, 0 below 2^-25). A block with a value that is not
+ * finite gets d NaN. */
+#ifndef TERN_KV_STORE_H
+#define TERN_KV_STORE_H
+
+#include "quant/format.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TERN_KV_TOKENS = 16 };
+
+/* Bytes of a block of one head, a multiple of 64; type is F32, F16 or Q8_0, else 0. */
+size_t tern_kv_k_bytes(enum tern_type type, size_t dim);
+size_t tern_kv_v_bytes(enum tern_type type, size_t dim);
+/* Bytes from one token's values to the next one's. */
+size_t tern_kv_v_row_bytes(enum tern_type type, size_t dim);
+/* k of the panel: dim, rounded up to 32 for q8_0. A query is padded with zeros likewise. */
+size_t tern_kv_k_cols(enum tern_type type, size_t dim);
+
+void tern_kv_store_k(enum tern_type type, void *block, size_t token, const float *k, size_t dim);
+void tern_kv_store_v(enum tern_type type, void *block, size_t token, const float *v, size_t dim);
+
+#endif
