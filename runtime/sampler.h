@@ -21,8 +21,9 @@ void tern_sampler_lay_out(struct tern_arena *a, struct tern_sampler *s, uint32_t
 tern_status tern_sampling_check(const tern_sampling *how, uint32_t n_vocab, tern_error *err);
 
 /* One choice. history holds the sequence so far (prompt too); position is the index the new
- * token will have, and with (seed, stream) the only source of randomness: Philox4x32-10. NaN
- * in the logits, or no finite one, is TERN_BAD_ARGUMENT with "logits: NaN at token 17". */
+ * token will have, and with (seed, stream) the only source of randomness: Philox4x32-10. Greedy
+ * takes the best after biases and penalties; no filter is looked at. NaN or +infinity in the
+ * logits, or no finite one after the biases, is TERN_BAD_ARGUMENT: "logits: NaN at token 17". */
 tern_status tern_sampler_choose(struct tern_sampler *s, const tern_sampling *how,
                                 const float *logits, const tern_token *history,
                                 uint32_t n_history, uint32_t position, tern_token *out,

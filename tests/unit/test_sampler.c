@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/arena.h"
+#include "runtime/philox.h"
 #include "runtime/sampler.h"
 
 enum { MOST = 40001 };
@@ -204,6 +205,16 @@ static void many_small_probabilities_keep_their_mass(void **state)
     for (uint32_t position = 0; position < 2000; position++)
         first += choose(&how, logits, position) == 0;
     assert_in_range(first, 880, 1120);
+
+    /* 40000 times 2^-26, each lost in a sum that is 1, are 1 in 1678 together. */
+    uint32_t n_high = 0;
+    logits[0] = 26 * logf(2.0f);
+    for (uint32_t position = 0; position < 20000; position++)
+        if (tern_philox_uniform(how.seed, how.stream, position) > 0.9995f) {
+            assert_int_not_equal(choose(&how, logits, position), 0);
+            n_high++;
+        }
+    assert_in_range(n_high, 1, 30);
 }
 
 /* --- each filter, by its support --- */
