@@ -12,7 +12,8 @@ enum { ROUNDS = 300, MAX_ROWS = 16 };
 
 #define PICK(type, f, table) type *f; memcpy(&f, (const char *)(table) + c->offset, sizeof f)
 
-static const size_t dims[] = {1, 2, 7, 8, 15, 16, 17, 20, 31, 32, 33, 40, 64, 80, 96, 100, 128, 256};
+static const size_t dims[] = {1,  2,  7,  8,  15, 16, 17, 20,  31,
+                              32, 33, 40, 64, 80, 96, 100, 128, 256};
 
 static size_t pick_dim(int round)
 {

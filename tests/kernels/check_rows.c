@@ -7,7 +7,8 @@
 
 enum { ROUNDS = 240, N_CLASSES = 7 };
 
-static const size_t lengths[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 255, 256, 257, 896, 4096};
+static const size_t lengths[] = {1,  2,  7,  8,   9,   15,  16,  17,  31,
+                                 32, 33, 64, 255, 256, 257, 896, 4096};
 
 static size_t pick_length(int round)
 {
@@ -18,7 +19,8 @@ static size_t pick_length(int round)
  * and some that are not finite. */
 static float pick_value(int class, size_t i)
 {
-    static const float odd[] = {INFINITY, -INFINITY, NAN, -0.0f, 1e30f, -1e30f, 0x1p-149f, 0x1p-126f};
+    static const float odd[] = {INFINITY, -INFINITY, NAN,       -0.0f,
+                                1e30f,    -1e30f,    0x1p-149f, 0x1p-126f};
     const float unit = (float)(int32_t)rnd() / 2147483648.0f;
     switch (class) {
     case 1: return 9.0f * unit;

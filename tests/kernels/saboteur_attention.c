@@ -30,7 +30,8 @@ void saboteur_values_f32(const struct tern_values *v)
             float *o = v->o + r * v->o_stride + d;
             *o = 0;
             for (size_t t = v->lo[r]; t < v->hi[r]; t++)
-                *o += v->p[r * TERN_CHUNK + t] * tern_from_bits(tern_load_u32(row_of(v, t) + 4 * d));
+                *o += v->p[r * TERN_CHUNK + t] *
+                      tern_from_bits(tern_load_u32(row_of(v, t) + 4 * d));
         }
 }
 
@@ -61,7 +62,8 @@ void saboteur_values_q8_0(const struct tern_values *v)
 }
 
 /* Both products are rounded. */
-void saboteur_merge(float *m, float *l, float *o, float m_c, float l_c, const float *o_c, size_t dim)
+void saboteur_merge(float *m, float *l, float *o, float m_c, float l_c, const float *o_c,
+                    size_t dim)
 {
     const float max = m_c > *m ? m_c : *m;
     const float e = tern_exp(*m - max), e_c = tern_exp(m_c - max);

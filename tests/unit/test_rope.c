@@ -16,7 +16,8 @@ static const double half_pi = 1.57079632679489661923;
 
 static struct tern_rope plain(uint32_t n_rot, float base)
 {
-    return (struct tern_rope){.n_rot = n_rot, .base = base, .freq_scale = 1, .mscale = 1, .factors = -1};
+    return (struct tern_rope){
+        .n_rot = n_rot, .base = base, .freq_scale = 1, .mscale = 1, .factors = -1};
 }
 
 static void fill(const struct tern_rope *r, const float *factors, double *quarter)
@@ -28,7 +29,8 @@ static void fill(const struct tern_rope *r, const float *factors, double *quarte
 static void frequencies_are_powers_of_the_base(void **state)
 {
     (void)state;
-    static const float bases[] = {10000.0f, 500000.0f, 1000000.0f, 8000000.0f, 2.0f, 0.5f, 1.0f, 1e-30f, 1e38f};
+    static const float bases[] = {10000.0f, 500000.0f, 1000000.0f, 8000000.0f, 2.0f,
+                                  0.5f,     1.0f,      1e-30f,     1e38f};
     static const uint32_t n_rots[] = {2, 20, 64, 96, 128, 256};
     for (size_t b = 0; b < sizeof bases / sizeof *bases; b++)
         for (size_t n = 0; n < sizeof n_rots / sizeof *n_rots; n++) {

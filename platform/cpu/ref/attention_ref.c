@@ -90,7 +90,8 @@ void tern_values_q8_0_ref(const struct tern_values *v)
             values_row_q8_0(v, r);
 }
 
-void tern_merge_ref(float *m, float *l, float *o, float m_c, float l_c, const float *o_c, size_t dim)
+void tern_merge_ref(float *m, float *l, float *o, float m_c, float l_c, const float *o_c,
+                    size_t dim)
 {
     if (*l == 0.0f && *m == -INFINITY) {
         *m = m_c;
