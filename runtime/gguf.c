@@ -463,6 +463,8 @@ static tern_status count_parts(struct tern_model *m, tern_error *err)
         if (i == 0) {
             m->n_metadata = (uint32_t)part.n_keys;
             m->file_version = (uint32_t)part.version;
+            if (m->scan)
+                m->scan->keys_at = r.at;
         }
     }
     if (n_tensors > INT32_MAX)
