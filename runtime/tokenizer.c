@@ -1,22 +1,210 @@
-/* tokenizer.c: a model without its tokenizer: nothing can be read of it yet. */
+/* Text to ids.
+ *
+ * Special pieces are found first, as reference tokenizers do it: the longest of them is taken
+ * out of the text wherever it occurs, then the next in what is left between, and so on. So a
+ * piece loses to a longer one that it overlaps, even to one that begins later. Here the text is
+ * walked once: from the first place where a piece matches, longer pieces that begin inside of
+ * it take its place, until none does; that one is certain. It is held back while what stands to
+ * its left is gone through again, with its beginning as the limit. Pieces found there are
+ * shorter, so that no more are held than pieces have lengths.
+ *
+ * What is between goes to the tokenizer's family. All scratch is carved by one walk, which
+ * tern_tokenize_scratch runs over an arena without memory.
+ */
 #include "runtime/tokenizer.h"
 
+#include "runtime/arena.h"
 #include "runtime/error.h"
+#include "runtime/model.h"
+#include "runtime/tok.h"
 
-tern_status tern_vocab_read(struct tern_arena *arena, const struct tern_model *model,
-                            const struct tern_vocab **out, tern_error *err)
+/* --- accessors --- */
+
+uint32_t tern_vocab_size(const struct tern_vocab *v)
 {
-    (void)arena;
-    (void)model;
-    *out = NULL;
-    return tern_fail(err, TERN_UNSUPPORTED, "this build has no tokenizers");
+    return v->n_tokens;
 }
 
-uint32_t tern_vocab_size(const struct tern_vocab *v) { (void)v; return 0; }
-tern_token tern_vocab_bos(const struct tern_vocab *v) { (void)v; return -1; }
-tern_token tern_vocab_eos(const struct tern_vocab *v) { (void)v; return -1; }
-tern_token tern_vocab_eot(const struct tern_vocab *v) { (void)v; return -1; }
-tern_token tern_vocab_pad(const struct tern_vocab *v) { (void)v; return -1; }
-bool tern_vocab_adds_bos(const struct tern_vocab *v) { (void)v; return false; }
-tern_text tern_vocab_kind(const struct tern_vocab *v) { (void)v; return (tern_text){"", 0}; }
-tern_text tern_vocab_pre(const struct tern_vocab *v) { (void)v; return (tern_text){"", 0}; }
+bool tern_vocab_is_end(const struct tern_vocab *v, tern_token token)
+{
+    return token >= 0 && (uint32_t)token < v->n_tokens && v->kinds[token] & TERN_VOCAB_ENDS;
+}
+
+tern_token tern_vocab_bos(const struct tern_vocab *v)
+{
+    return v->bos;
+}
+
+tern_token tern_vocab_eos(const struct tern_vocab *v)
+{
+    return v->eos;
+}
+
+tern_token tern_vocab_eot(const struct tern_vocab *v)
+{
+    return v->eot;
+}
+
+tern_token tern_vocab_pad(const struct tern_vocab *v)
+{
+    return v->pad;
+}
+
+bool tern_vocab_adds_bos(const struct tern_vocab *v)
+{
+    return v->adds_bos && v->bos >= 0;
+}
+
+tern_text tern_vocab_kind(const struct tern_vocab *v)
+{
+    return v->kind;
+}
+
+tern_text tern_vocab_pre(const struct tern_vocab *v)
+{
+    return v->pre_name;
+}
+
+/* --- sizes --- */
+
+static void lay_out(struct tern_arena *a, struct tern_tok *t, size_t n)
+{
+    const struct tern_vocab *v = t->vocab;
+    const bool bpe = v->family == TERN_VOCAB_BPE, wpm = v->family == TERN_VOCAB_WPM;
+    /* A character can grow from one byte to three (a space), and two to three (small letters);
+     * a Hangul syllable is three parts of three bytes. One more is the space before. */
+    t->text = tern_carve_raw(a, bpe ? 0 : n + 1, 3, 8);
+    t->word = tern_carve_raw(a, bpe ? 2 * TERN_MAX_PIECE : 0, 1, 8);
+    t->held = tern_carve_raw(a, (size_t)v->longest_special + 1, sizeof *t->held, 8);
+    tern_merge_lay_out(a, &t->merge, wpm ? 0 : n + 1, bpe ? v->n_merges : v->n_tokens);
+}
+
+size_t tern_tokenize_scratch(const tern_model *model, size_t text_bytes)
+{
+    if (!model->vocab || text_bytes > TERN_TOK_MAX_TEXT)
+        return 0;
+    struct tern_tok t = {.vocab = model->vocab};
+    struct tern_arena a = tern_arena_measure();
+    lay_out(&a, &t, text_bytes);
+    return a.used + 64; /* the caller's memory need not be aligned */
+}
+
+size_t tern_tokenize_most(const tern_model *model, size_t text_bytes)
+{
+    const struct tern_vocab *v = model->vocab;
+    if (!v)
+        return 0;
+    if (v->family == TERN_VOCAB_BPE)
+        return text_bytes + 2;
+    if (v->family == TERN_VOCAB_WPM) /* each byte a word, grown to three, after U+2581 */
+        return 6 * text_bytes + 2;
+    /* A space that is no piece is three bytes, and there can be one more behind every special
+     * token, which are at least as many bytes as they are. */
+    const bool space = tern_vocab_find_plain(v, (tern_text){"\xe2\x96\x81", 3}) != TERN_VOCAB_NONE;
+    const size_t spaces = v->adds_space ? text_bytes / 2 + 1 : 0;
+    return (text_bytes + spaces) * (space ? 1 : 3) + 2;
+}
+
+size_t tern_tokenize_least(const tern_model *model, size_t text_bytes)
+{
+    const struct tern_vocab *v = model->vocab;
+    if (!v || v->family == TERN_VOCAB_WPM) /* controls and white space leave nothing */
+        return 0;
+    if (v->family == TERN_VOCAB_BPE && v->unk < 0)
+        for (int b = 0; b < 256; b++)
+            if (v->bytes[b] < 0)
+                return 0;
+    const size_t longest = v->longest < 4 ? 4 : v->longest;
+    return text_bytes / longest + (text_bytes % longest != 0);
+}
+
+/* --- the walk over special pieces --- */
+
+static void emit_plain(struct tern_tok *t, tern_text text)
+{
+    if (text.size == 0)
+        return;
+    switch (t->vocab->family) {
+    case TERN_VOCAB_SPM:
+        tern_tok_spm_run(t, text);
+        break;
+    case TERN_VOCAB_BPE:
+        tern_tok_bpe_run(t, text);
+        break;
+    case TERN_VOCAB_WPM:
+        tern_tok_wpm_run(t, text);
+        break;
+    }
+}
+
+/* The piece that is certain of those that overlap the first one at or after `from`. */
+static bool next_special(const struct tern_vocab *v, tern_text text, size_t *from, size_t limit,
+                         bool control, struct tern_special *out)
+{
+    const unsigned char *s = (const unsigned char *)text.data;
+    for (;; ++*from) {
+        while (*from < limit && v->special_reach[s[*from]] == 0)
+            ++*from;
+        if (*from == limit)
+            return false;
+        if (tern_vocab_special(v, text, *from, limit, control, out))
+            break;
+    }
+    for (size_t at = *from + 1; at < out->at + out->size; at++) {
+        struct tern_special other;
+        if (v->special_reach[s[at]] > out->size &&
+            tern_vocab_special(v, text, at, limit, control, &other) && other.size > out->size)
+            *out = other;
+    }
+    return true;
+}
+
+static void emit_all(struct tern_tok *t, tern_text text, bool control)
+{
+    size_t begin = 0, from = 0, n_held = 0;
+    for (;;) {
+        const size_t limit = n_held ? t->held[n_held - 1].at : text.size;
+        struct tern_special found;
+        if (next_special(t->vocab, text, &from, limit, control, &found)) {
+            t->held[n_held++] = found;
+            if (found.at != from)
+                continue; /* what is left of it comes first */
+        }
+        const size_t stop = n_held ? t->held[n_held - 1].at : text.size;
+        emit_plain(t, (tern_text){text.data + begin, stop - begin});
+        if (n_held == 0)
+            return;
+        const struct tern_special *s = &t->held[--n_held];
+        tern_tok_emit(&t->out, s->id);
+        begin = from = s->at + s->size;
+    }
+}
+
+tern_status tern_tokenize(const tern_model *model, tern_text text, uint32_t flags,
+                          tern_memory scratch, tern_token *out, size_t cap, size_t *n,
+                          tern_error *err)
+{
+    const struct tern_vocab *v = model->vocab;
+    *n = 0;
+    if (!v)
+        return tern_fail(err, TERN_BAD_ARGUMENT, "model: read without its tokenizer");
+    if (text.size > TERN_TOK_MAX_TEXT)
+        return tern_fail(err, TERN_BAD_ARGUMENT, "text: %u bytes, at most %u",
+                         (uint64_t)text.size, (uint64_t)TERN_TOK_MAX_TEXT);
+    struct tern_tok t = {.vocab = v, .out = {out, cap, 0}};
+    const size_t skew = -(uintptr_t)scratch.data & 63;
+    const size_t need = tern_tokenize_scratch(model, text.size);
+    if (scratch.size < need)
+        return tern_fail(err, TERN_TOO_SMALL, "tokenizer scratch: %u bytes given, %u needed",
+                         (uint64_t)scratch.size, (uint64_t)need);
+    struct tern_arena a = tern_arena_over((char *)scratch.data + skew, scratch.size - skew);
+    lay_out(&a, &t, text.size);
+    const bool edges = !(flags & TERN_TOKENIZE_NO_BOS);
+    if (edges && v->adds_bos && v->bos >= 0)
+        tern_tok_emit(&t.out, v->bos);
+    emit_all(&t, text, flags & TERN_TOKENIZE_SPECIAL);
+    if (edges && v->adds_eos && v->eos >= 0)
+        tern_tok_emit(&t.out, v->family == TERN_VOCAB_WPM ? v->sep : v->eos);
+    *n = t.out.n;
+    return t.out.n > cap ? TERN_TOO_SMALL : TERN_OK;
+}
