@@ -31,9 +31,21 @@
 #include <sys/syscall.h>
 #endif
 
+/* The thread sanitizer keeps a megabyte of its own in each stack. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 enum {
     MAX_THREADS = 256,
-    STACK_BYTES = 128 * 1024,
+    STACK_BYTES = SANITIZED ? 2 << 20 : 128 << 10,
     LINE = 64,
     SPIN_NS = 40000,
     CROWDED_SPIN_NS = 2000,
