@@ -1,0 +1,282 @@
+/* args.c: parses, checks and explains options from their tables. */
+#include "tools/args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool wrong(char line[TERN_ARGS_LINE], const char *option, const char *value,
+                  const char *needed)
+{
+    snprintf(line, TERN_ARGS_LINE, "%s: '%.60s' given, %s needed", option, value, needed);
+    return false;
+}
+
+static bool out_of_range(char line[TERN_ARGS_LINE], const struct tern_option *o, const char *value)
+{
+    snprintf(line, TERN_ARGS_LINE, "%s: '%.60s' given, %s from %.15g to %.15g needed", o->name,
+             value, o->kind == TERN_OPTION_REAL ? "a number" : "a whole number", o->least, o->most);
+    return false;
+}
+
+/* Decimal digits with a sign and, in reals, a point and an exponent: what strtod takes beyond
+ * that (nan, inf, hexadecimal, leading blanks) is no number here. */
+static bool looks_like_number(const char *s, bool real)
+{
+    size_t digits = 0;
+    if (*s == '-' || *s == '+')
+        s++;
+    for (; (*s >= '0' && *s <= '9') || (real && *s == '.'); s++)
+        digits += *s != '.';
+    if (real && digits && (*s == 'e' || *s == 'E')) {
+        s += s[1] == '-' || s[1] == '+' ? 2 : 1;
+        if (*s < '0' || *s > '9')
+            return false;
+        while (*s >= '0' && *s <= '9')
+            s++;
+    }
+    return digits > 0 && *s == 0;
+}
+
+static bool to_real(const char *text, double least, double most, double *out)
+{
+    if (!looks_like_number(text, true))
+        return false;
+    char *end;
+    double x = strtod(text, &end);
+    if (*end != 0 || !isfinite(x) || x < least || x > most)
+        return false;
+    *out = x;
+    return true;
+}
+
+static bool to_int(const char *text, double least, double most, int64_t *out)
+{
+    if (!looks_like_number(text, false))
+        return false;
+    errno = 0;
+    long long x = strtoll(text, NULL, 10);
+    if (errno != 0 || (double)x < least || (double)x > most)
+        return false;
+    *out = x;
+    return true;
+}
+
+static bool to_u64(const char *text, uint64_t *out)
+{
+    if (!looks_like_number(text, false) || *text == '-')
+        return false;
+    errno = 0;
+    *out = strtoull(text, NULL, 10);
+    return errno == 0;
+}
+
+static bool to_kv_type(const char *text, tern_kv_type *out)
+{
+    static const char *const names[TERN_N_KV_TYPES] = {"f16", "f32", "q8_0"};
+    for (int i = 0; i < TERN_N_KV_TYPES; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = (tern_kv_type)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool to_list(const struct tern_option *o, const char *text, struct tern_list *list)
+{
+    list->n = 0;
+    for (;;) {
+        char number[24];
+        size_t n = strcspn(text, ",");
+        int64_t x;
+        if (n >= sizeof number || list->n == TERN_ARGS_LIST)
+            return false;
+        memcpy(number, text, n);
+        number[n] = 0;
+        if (!to_int(number, o->least, o->most, &x))
+            return false;
+        list->at[list->n++] = (uint32_t)x;
+        if (text[n] == 0)
+            return true;
+        text += n + 1;
+    }
+}
+
+static bool add_bias(const char *text, struct tern_settings *s, char line[TERN_ARGS_LINE])
+{
+    char id[24];
+    size_t n = strcspn(text, "=");
+    int64_t token;
+    double bias;
+    if (n >= sizeof id || text[n] != '=')
+        return wrong(line, "--logit-bias", text, "ID=X");
+    memcpy(id, text, n);
+    id[n] = 0;
+    bool never = strcmp(text + n + 1, "-inf") == 0; /* the token cannot be drawn */
+    if (!to_int(id, 0, INT32_MAX, &token) ||
+        (!never && !to_real(text + n + 1, -1e6, 1e6, &bias)))
+        return wrong(line, "--logit-bias", text, "a token's id = a number");
+    if (s->n_biases == TERN_MAX_BIASES)
+        return wrong(line, "--logit-bias", text, "at most 1024 of them");
+    s->biases[s->n_biases++] = (tern_bias){(tern_token)token, never ? -INFINITY : (float)bias};
+    return true;
+}
+
+static bool set(const struct tern_option *o, const char *text, struct tern_settings *s,
+                char line[TERN_ARGS_LINE])
+{
+    char *field = (char *)s + o->at;
+    switch (o->kind) {
+    case TERN_OPTION_FLAG:
+        *(bool *)(void *)field = strcmp(text, "false") != 0;
+        return true;
+    case TERN_OPTION_INT:
+        return to_int(text, o->least, o->most, (int64_t *)(void *)field) ||
+               out_of_range(line, o, text);
+    case TERN_OPTION_U64:
+        return to_u64(text, (uint64_t *)(void *)field) ||
+               wrong(line, o->name, text, "a whole number, 0 or more");
+    case TERN_OPTION_SEED:
+        s->has_seed = true;
+        return to_u64(text, &s->seed) ||
+               wrong(line, o->name, text, "a whole number from 0 to 18446744073709551615");
+    case TERN_OPTION_REAL:
+        return to_real(text, o->least, o->most, (double *)(void *)field) ||
+               out_of_range(line, o, text);
+    case TERN_OPTION_TEXT:
+        *(const char **)(void *)field = text;
+        return true;
+    case TERN_OPTION_STOP:
+        if (*text == 0 || s->n_stops == TERN_MAX_STOPS)
+            return wrong(line, o->name, text, "at most 32 texts of at least one byte");
+        s->stops[s->n_stops++] = text;
+        return true;
+    case TERN_OPTION_BIAS:
+        return add_bias(text, s, line);
+    case TERN_OPTION_KV:
+        return to_kv_type(text, (tern_kv_type *)(void *)field) ||
+               wrong(line, o->name, text, "f16, f32 or q8_0");
+    case TERN_OPTION_LIST:
+        return to_list(o, text, (struct tern_list *)(void *)field) || out_of_range(line, o, text);
+    }
+    return false;
+}
+
+/* name with its dashes; n bytes of it are the name. */
+static const struct tern_option *find(const struct tern_command *c, const char *name, size_t n)
+{
+    for (size_t t = 0; c->tables[t]; t++)
+        for (const struct tern_option *o = c->tables[t]; o->name; o++)
+            if ((strlen(o->name) == n && memcmp(o->name, name, n) == 0) ||
+                (o->alias && strlen(o->alias) == n && memcmp(o->alias, name, n) == 0))
+                return o;
+    return NULL;
+}
+
+void tern_args_defaults(const struct tern_command *c, struct tern_settings *s)
+{
+    char line[TERN_ARGS_LINE];
+    memset(s, 0, sizeof *s);
+    for (size_t t = 0; c->tables[t]; t++)
+        for (const struct tern_option *o = c->tables[t]; o->name; o++)
+            if (o->preset)
+                set(o, o->preset, s, line);
+}
+
+/* One argument that begins with a dash, and its value; *i moves past both. */
+static bool parse_option(const struct tern_command *c, int argc, char **argv, int *i,
+                         struct tern_settings *s, char line[TERN_ARGS_LINE])
+{
+    const char *arg = argv[*i];
+    size_t n = arg[1] == '-' ? strcspn(arg, "=") : strlen(arg);
+    if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
+        s->help = true;
+        return true;
+    }
+    const struct tern_option *o = find(c, arg, n);
+    if (o == NULL) {
+        snprintf(line, TERN_ARGS_LINE, "there is no option '%.60s'", arg);
+        return false;
+    }
+    const char *value = arg[n] == '=' ? arg + n + 1 : NULL;
+    if (o->kind == TERN_OPTION_FLAG) {
+        if (value)
+            return wrong(line, o->name, value, "no value");
+        return set(o, "true", s, line);
+    }
+    if (value == NULL && *i + 1 < argc)
+        value = argv[++*i];
+    if (value == NULL) {
+        snprintf(line, TERN_ARGS_LINE, "%s: no value given, %s needed", arg, o->value);
+        return false;
+    }
+    return set(o, value, s, line);
+}
+
+bool tern_args_parse(const struct tern_command *c, int argc, char **argv, struct tern_settings *s,
+                     char line[TERN_ARGS_LINE])
+{
+    bool only_words = false;
+    for (int i = 0; i < argc; i++) {
+        if (!only_words && strcmp(argv[i], "--") == 0) {
+            only_words = true;
+        } else if (!only_words && argv[i][0] == '-' && argv[i][1] != 0) {
+            if (!parse_option(c, argc, argv, &i, s, line))
+                return false;
+            if (s->help)
+                return true;
+        } else if (c->needs_model && s->model == NULL) {
+            s->model = argv[i];
+        } else {
+            snprintf(line, TERN_ARGS_LINE, "'%.60s' is one word too many", argv[i]);
+            return false;
+        }
+    }
+    if (c->needs_model && s->model == NULL) {
+        snprintf(line, TERN_ARGS_LINE, "no model given, a GGUF file needed");
+        return false;
+    }
+    return true;
+}
+
+bool tern_args_set(const struct tern_command *c, const char *name, const char *text,
+                   struct tern_settings *s, char line[TERN_ARGS_LINE])
+{
+    char dashed[40];
+    size_t n = strlen(name);
+    const struct tern_option *o = NULL;
+    if (n > 0 && n + 3 <= sizeof dashed) {
+        size_t dashes = n == 1 ? 1 : 2;
+        memcpy(dashed, "--", dashes);
+        for (size_t i = 0; i <= n; i++)
+            dashed[dashes + i] = name[i] == '_' ? '-' : name[i];
+        o = find(c, dashed, n + dashes);
+    }
+    if (o == NULL) {
+        snprintf(line, TERN_ARGS_LINE, "there is no option '%.40s'", name);
+        return false;
+    }
+    return set(o, text, s, line);
+}
+
+void tern_args_help(const struct tern_command *c)
+{
+    printf("usage: tern %s\n%s\n", c->usage, c->summary);
+    for (size_t t = 0; c->tables[t]; t++) {
+        printf("\n");
+        for (const struct tern_option *o = c->tables[t]; o->name; o++) {
+            char left[64];
+            snprintf(left, sizeof left, "%s%s%s %s", o->alias ? o->alias : "",
+                     o->alias ? ", " : "", o->name, o->value ? o->value : "");
+            printf("  %-26s %s", left, o->help);
+            if (o->preset)
+                printf(" (default %s)", o->preset);
+            printf("\n");
+        }
+    }
+    if (c->notes)
+        printf("\n%s\n", c->notes);
+}
