@@ -73,6 +73,24 @@ static bool to_u64(const char *text, uint64_t *out)
     return errno == 0;
 }
 
+/* Bytes: a whole number, and K, M or G for powers of 1024. */
+static bool to_bytes(const char *text, uint64_t *out)
+{
+    char number[24];
+    size_t n = strlen(text);
+    int shift = 0;
+    if (n > 0 && n < sizeof number && strchr("KMG", text[n - 1]))
+        shift = text[--n] == 'K' ? 10 : text[n] == 'M' ? 20 : 30;
+    if (n >= sizeof number)
+        return false;
+    memcpy(number, text, n);
+    number[n] = 0;
+    if (!to_u64(number, out) || *out > UINT64_MAX >> shift)
+        return false;
+    *out <<= shift;
+    return true;
+}
+
 static bool to_kv_type(const char *text, tern_kv_type *out)
 {
     static const char *const names[TERN_N_KV_TYPES] = {"f16", "f32", "q8_0"};
@@ -136,9 +154,9 @@ static bool set(const struct tern_option *o, const char *text, struct tern_setti
     case TERN_OPTION_INT:
         return to_int(text, o->least, o->most, (int64_t *)(void *)field) ||
                out_of_range(line, o, text);
-    case TERN_OPTION_U64:
-        return to_u64(text, (uint64_t *)(void *)field) ||
-               wrong(line, o->name, text, "a whole number, 0 or more");
+    case TERN_OPTION_BYTES:
+        return to_bytes(text, (uint64_t *)(void *)field) ||
+               wrong(line, o->name, text, "a number of bytes (with K, M or G)");
     case TERN_OPTION_SEED:
         s->has_seed = true;
         return to_u64(text, &s->seed) ||

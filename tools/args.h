@@ -34,7 +34,7 @@ struct tern_settings {
 enum tern_option_kind {
     TERN_OPTION_FLAG, /* bool */
     TERN_OPTION_INT,  /* int64_t in least .. most */
-    TERN_OPTION_U64,
+    TERN_OPTION_BYTES, /* uint64_t; K, M, G allowed */
     TERN_OPTION_REAL, /* double in least .. most */
     TERN_OPTION_TEXT, /* const char * */
     TERN_OPTION_STOP, /* repeated: a stop string */

@@ -20,7 +20,7 @@ MAY = [
     ("platform/cpu/arm/", ["platform/cpu/", "runtime/", "quant/", "config.h"],
      LIBRARY | {"arm_neon.h", "arm_acle.h", "sys/auxv.h"}),
     ("platform/cpu/", ["platform/cpu/", "runtime/", "quant/", "config.h"], LIBRARY),
-    ("platform/os/", ["platform/os/", "runtime/tern.h", "config.h"], None),
+    ("platform/os/", ["platform/os/", "runtime/tern.h", "runtime/error.h", "config.h"], None),
     ("platform/", ["platform/", "runtime/", "quant/format.h", "config.h"], LIBRARY),
     ("tools/examples/", ["tern.h"], None),
     ("tools/", ["tools/", "runtime/tern.h", "platform/os/", "config.h"], None),

@@ -1,0 +1,323 @@
+/* cmd_bench.c: prefill and decode speed, beside the machine's own limits from the same run.
+ *
+ * Prefill is a prompt of fixed tokens in chunks, logits for its last row alone. Decode is steps
+ * of one row for each sequence of the batch, all with logits, from an empty cache. Neither
+ * samples. A decode step must read every weight once and what the cache holds; a prompt's token
+ * must be multiplied by every matrix of the layers: that over the limits gives the ratios. */
+#include "tools/bench/limits.h"
+#include "tools/commands.h"
+#include "tools/interrupt.h"
+#include "tools/options.h"
+#include "tools/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READ_BYTES = 256 << 20, MOST_REPEATS = 64, MOST_BATCH = 1024, MOST_RESULTS = 256 };
+
+struct times { uint32_t n; double at[MOST_REPEATS]; }; /* tokens/s */
+
+struct result {
+    uint32_t threads, batch;
+    double prefill, decode, prefill_of_limit, decode_of_limit, prefill_spread, decode_spread;
+};
+
+struct work {
+    const struct tern_settings *settings;
+    struct tern_session session;
+    tern_memory buffer;
+    double read_gbps[TERN_ARGS_LIST], int8_gmacs[TERN_ARGS_LIST];
+    struct result results[MOST_RESULTS];
+    uint32_t n_results;
+    double macs, bytes; /* of a token's prefill; of a step's weights */
+    char line[TERN_ARGS_LINE];
+};
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(struct times *t, double *spread)
+{
+    qsort(t->at, t->n, sizeof t->at[0], by_value);
+    double m = t->n ? (t->at[(t->n - 1) / 2] + t->at[t->n / 2]) / 2 : 0;
+    *spread = m > 0 ? (t->at[t->n - 1] - t->at[0]) / m : 0;
+    return m;
+}
+
+static bool is_named(tern_text name, const char *what)
+{
+    return name.size == strlen(what) && memcmp(name.data, what, name.size) == 0;
+}
+
+/* What the limits count: matrices of layers for prefill; all that a step reads for decode. The
+ * embedding's matrix is read whole only where it is the output's too. */
+static void count_model(struct work *w)
+{
+    const tern_model *model = w->session.model;
+    double embedding = 0;
+    bool tied = true;
+    w->macs = w->bytes = 0;
+    for (uint32_t i = 0; i < w->session.info.n_tensors; i++) {
+        tern_tensor_info t;
+        if (tern_model_tensor(model, i, &t) != TERN_OK)
+            continue;
+        bool input = is_named(t.name, "token_embd.weight");
+        bool output = is_named(t.name, "output.weight");
+        w->bytes += (double)t.bytes;
+        if (input)
+            embedding = (double)t.bytes;
+        tied = tied && !output;
+        if (t.n_dims == 2 && !input && !output)
+            w->macs += (double)t.dims[0] * (double)t.dims[1];
+    }
+    if (!tied)
+        w->bytes -= embedding;
+}
+
+static tern_token some_token(const struct work *w, uint32_t i)
+{
+    return (tern_token)((i * 7919u + 1013u) % w->session.info.n_vocab);
+}
+
+static bool open_seq(struct work *w, tern_seq *seq)
+{
+    tern_seq_options options = {.no_kv_sharing = true};
+    tern_sampling_default(&options.sampling);
+    return tern_seq_open(w->session.engine, &options, seq) == TERN_OK;
+}
+
+static bool prefill(struct work *w, double *tps)
+{
+    static tern_row rows[4096];
+    uint32_t n = (uint32_t)w->settings->prefill, chunk = w->session.plan.limits.chunk;
+    tern_seq seq;
+    if (!open_seq(w, &seq))
+        return false;
+    tern_status status = TERN_OK;
+    uint64_t start = tern_os_now_ns();
+    for (uint32_t at = 0; at < n && status == TERN_OK;) {
+        uint32_t some = n - at < chunk ? n - at : chunk;
+        for (uint32_t i = 0; i < some; i++)
+            rows[i] = (tern_row){seq, some_token(w, at + i), at + i + 1 == n};
+        status = tern_decode(w->session.engine, rows, some);
+        at += some;
+    }
+    *tps = n / ((double)(tern_os_now_ns() - start) * 1e-9);
+    tern_seq_close(w->session.engine, seq);
+    return status == TERN_OK;
+}
+
+static bool decode(struct work *w, uint32_t batch, double *tps)
+{
+    static tern_row rows[MOST_BATCH];
+    static tern_seq seqs[MOST_BATCH];
+    uint32_t n = (uint32_t)w->settings->decode, n_open = 0;
+    bool ok = true;
+    for (; n_open < batch && ok; n_open += ok)
+        ok = open_seq(w, &seqs[n_open]);
+    uint64_t start = tern_os_now_ns();
+    for (uint32_t at = 0; at < n && ok; at++) {
+        for (uint32_t i = 0; i < batch; i++)
+            rows[i] = (tern_row){seqs[i], some_token(w, at * batch + i), true};
+        ok = tern_decode(w->session.engine, rows, batch) == TERN_OK;
+    }
+    *tps = (double)n * batch / ((double)(tern_os_now_ns() - start) * 1e-9);
+    for (uint32_t i = 0; i < n_open; i++)
+        tern_seq_close(w->session.engine, seqs[i]);
+    return ok;
+}
+
+static double kv_bytes_per_step(const struct work *w, uint32_t batch)
+{
+    const tern_plan *plan = &w->session.plan;
+    double per_token = (double)plan->arenas[TERN_ARENA_KV].bytes / plan->limits.n_kv_tokens;
+    return per_token * batch * (double)w->settings->decode / 2;
+}
+
+static bool measure(struct work *w, uint32_t i_threads, uint32_t i_batch)
+{
+    struct times p = {0}, d = {0};
+    uint32_t batch = w->settings->batches.at[i_batch];
+    double warm;
+    bool ok = w->settings->prefill == 0 || prefill(w, &warm);
+    for (int64_t i = 0; i < w->settings->repeat && ok && !tern_interrupted(); i++) {
+        if (w->settings->prefill)
+            ok = prefill(w, &p.at[p.n++]);
+        if (w->settings->decode && ok)
+            ok = decode(w, batch, &d.at[d.n++]);
+    }
+    if (!ok || tern_interrupted()) {
+        snprintf(w->line, sizeof w->line, "%s",
+                 ok ? "interrupted" : tern_session_line(&w->session));
+        return false;
+    }
+    struct result *r = &w->results[w->n_results++];
+    *r = (struct result){.threads = w->settings->threads.at[i_threads], .batch = batch};
+    r->prefill = median(&p, &r->prefill_spread);
+    r->decode = median(&d, &r->decode_spread);
+    r->prefill_of_limit = r->prefill * w->macs / (w->int8_gmacs[i_threads] * 1e9);
+    r->decode_of_limit = r->decode / batch * (w->bytes + kv_bytes_per_step(w, batch)) /
+                         (w->read_gbps[i_threads] * 1e9);
+    return true;
+}
+
+static uint32_t largest(const struct tern_list *l)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < l->n; i++)
+        most = l->at[i] > most ? l->at[i] : most;
+    return most;
+}
+
+/* One number of threads: an engine of its own, its limits, then every batch. */
+static bool with_threads(struct work *w, uint32_t i_threads)
+{
+    const struct tern_settings *s = w->settings;
+    tern_limits limits = tern_session_limits(s);
+    limits.n_threads = s->threads.at[i_threads];
+    limits.n_seqs = largest(&s->batches);
+    limits.n_ctx = (uint32_t)(s->prefill > s->decode ? s->prefill : s->decode) + 1;
+    limits.n_logit_rows = limits.n_seqs;
+    if (limits.chunk == 0)
+        limits.chunk = limits.n_seqs > 128 ? limits.n_seqs : 128;
+    bool ok = tern_session_open(&w->session, s->model, TERN_MODEL_WHOLE) &&
+              tern_session_plan(&w->session, &limits) && tern_session_start(&w->session);
+    if (!ok)
+        snprintf(w->line, sizeof w->line, "%s", tern_session_line(&w->session));
+    if (ok) {
+        count_model(w);
+        w->read_gbps[i_threads] = tern_limits_read_gbps(&w->session.host, w->buffer);
+        w->int8_gmacs[i_threads] = tern_limits_int8_gmacs(&w->session.host);
+    }
+    for (uint32_t i = 0; i < s->batches.n && ok; i++)
+        ok = measure(w, i_threads, i);
+    tern_session_close(&w->session);
+    return ok;
+}
+
+static void write_list(struct tern_out *o, const char *key, const double *x, uint32_t n)
+{
+    tern_json_begin(o, key, '[');
+    for (uint32_t i = 0; i < n; i++)
+        tern_json_real(o, NULL, x[i]);
+    tern_json_end(o, ']');
+}
+
+static void write_json(const struct work *w, struct tern_out *o)
+{
+    const char *instruction = tern_limits_instruction();
+    tern_json_begin(o, NULL, '{');
+    tern_json_begin(o, "limits", '{');
+    write_list(o, "read_gbps", w->read_gbps, w->settings->threads.n);
+    write_list(o, "int8_gmacs", w->int8_gmacs, w->settings->threads.n);
+    tern_json_text(o, "int8_instruction", (tern_text){instruction, strlen(instruction)});
+    tern_json_end(o, '}');
+    tern_json_begin(o, "results", '[');
+    for (uint32_t i = 0; i < w->n_results; i++) {
+        const struct result *r = &w->results[i];
+        tern_json_begin(o, NULL, '{');
+        tern_json_u64(o, "threads", r->threads);
+        tern_json_u64(o, "batch", r->batch);
+        tern_json_real(o, "prefill_tps", r->prefill);
+        tern_json_real(o, "decode_tps", r->decode);
+        tern_json_real(o, "prefill_of_limit", r->prefill_of_limit);
+        tern_json_real(o, "decode_of_limit", r->decode_of_limit);
+        tern_json_real(o, "spread", r->prefill_spread > r->decode_spread ? r->prefill_spread
+                                                                         : r->decode_spread);
+        tern_json_real(o, "prefill_spread", r->prefill_spread);
+        tern_json_real(o, "decode_spread", r->decode_spread);
+        tern_json_end(o, '}');
+    }
+    tern_json_end(o, ']');
+    tern_json_end(o, '}');
+    tern_out_put(o, "\n", 1);
+}
+
+static void write_text(const struct work *w, struct tern_out *o)
+{
+    const struct tern_settings *s = w->settings;
+    for (uint32_t i = 0; i < s->threads.n; i++)
+        tern_out_print(o, "%u thread%s: reads %.1f GB/s, %.1f int8 GMAC/s (%s)\n", s->threads.at[i],
+                       s->threads.at[i] == 1 ? "" : "s", w->read_gbps[i], w->int8_gmacs[i],
+                       tern_limits_instruction());
+    tern_out_print(o, "threads batch  prefill t/s  of limit  spread   decode t/s  of limit  spread\n");
+    for (uint32_t i = 0; i < w->n_results; i++) {
+        const struct result *r = &w->results[i];
+        tern_out_print(o, "%7u %5u %12.1f %8.0f%% %6.1f%% %12.1f %8.0f%% %6.1f%%\n", r->threads,
+                       r->batch, r->prefill, 100 * r->prefill_of_limit, 100 * r->prefill_spread,
+                       r->decode, 100 * r->decode_of_limit, 100 * r->decode_spread);
+    }
+}
+
+static int refuse(int code, const char *line)
+{
+    fprintf(stderr, "tern bench: %s\n", line);
+    return code;
+}
+
+static int run(const struct tern_settings *settings)
+{
+    static struct work w;
+    static struct tern_settings s;
+    static struct tern_out out;
+    s = *settings;
+    if (s.threads.n == 0)
+        s.threads = (struct tern_list){1, {tern_os_cores()}};
+    if (s.prefill + s.decode == 0)
+        return refuse(2, "--prefill 0 and --decode 0 leave nothing to measure");
+    w.settings = &s;
+    w.buffer = tern_os_map(READ_BYTES, 0);
+    if (w.buffer.data == NULL)
+        return refuse(1, "no memory to measure the read bandwidth in");
+    memset(w.buffer.data, 1, w.buffer.size);
+    bool ok = true;
+    for (uint32_t i = 0; i < s.threads.n && ok; i++)
+        ok = with_threads(&w, i);
+    tern_os_unmap(w.buffer);
+    if (!ok)
+        return refuse(1, w.line);
+    tern_out_open(&out, STDOUT_FILENO);
+    if (s.json)
+        write_json(&w, &out);
+    else
+        write_text(&w, &out);
+    return tern_out_flush(&out) ? 0 : refuse(1, strerror(out.error));
+}
+
+static const struct tern_option own[] = {
+    {"--threads", "-t", TERN_OPTION_LIST, offsetof(struct tern_settings, threads), 1, 256, NULL,
+     "LIST", "threads, one after the other: 1,2 (default: the physical cores)"},
+    {"--prefill", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, prefill), 0, 1 << 24, "512",
+     "N", "tokens of the prompt; 0: none"},
+    {"--decode", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, decode), 0, 1 << 24, "128",
+     "N", "steps of decode; 0: none"},
+    {"--batch", NULL, TERN_OPTION_LIST, offsetof(struct tern_settings, batches), 1, MOST_BATCH, "1",
+     "LIST", "sequences decoded together, one after the other: 1,8"},
+    {"--repeat", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, repeat), 1, MOST_REPEATS,
+     "5", "N", "goes, of which the median counts"},
+    {"--chunk", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, chunk), 0, 4096, NULL,
+     "N", "rows of one step of a prompt (default 128)"},
+    {"--exact", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, exact), 0, 0, NULL,
+     NULL, "activations stay float32"},
+    {"--kv-k", NULL, TERN_OPTION_KV, offsetof(struct tern_settings, k_type), 0, 0, "f16",
+     "TYPE", "type of the cached keys: f16, f32, q8_0"},
+    {"--kv-v", NULL, TERN_OPTION_KV, offsetof(struct tern_settings, v_type), 0, 0, "f16",
+     "TYPE", "type of the cached values: f16, f32, q8_0"},
+    TERN_END_OF_OPTIONS,
+};
+
+static const struct tern_option *const tables[] = {own, tern_options_json, NULL};
+
+const struct tern_command tern_cmd_bench = {
+    "bench", "bench MODEL [options]",
+    "Measures tokens/s, and beside them the machine's read bandwidth and int8 peak.", tables,
+    "JSON keys: limits {read_gbps, int8_gmacs: lists by threads, int8_instruction}, results: a list\n"
+    "of {threads, batch, prefill_tps, decode_tps, prefill_of_limit, decode_of_limit, spread,\n"
+    "prefill_spread, decode_spread}; a spread is (largest - smallest) / median.",
+    true, run,
+};

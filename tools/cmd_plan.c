@@ -1,0 +1,130 @@
+/* cmd_plan.c: the bytes of every arena and of the process, from the header alone. */
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/session.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool total_at(struct tern_session *s, tern_limits *limits, uint32_t n_ctx, uint64_t *total)
+{
+    limits->n_ctx = n_ctx;
+    s->error = (tern_error){0};
+    if (!tern_session_plan(s, limits))
+        return false;
+    *total = tern_session_process(s).total;
+    return true;
+}
+
+/* The largest context whose process fits; by halves, since a larger one never takes less. */
+static bool fit(struct tern_session *s, tern_limits *limits, uint64_t bytes)
+{
+    enum { LEAST = 16 };
+    uint32_t low = LEAST, high = s->info.n_ctx_train ? s->info.n_ctx_train : 4096;
+    uint64_t total;
+    if (!total_at(s, limits, low, &total))
+        return false;
+    if (total > bytes) {
+        s->error.status = TERN_NO_MEMORY;
+        snprintf(s->error.text, sizeof s->error.text,
+                 "--fit: %llu bytes given, %llu needed for a context of %d",
+                 (unsigned long long)bytes, (unsigned long long)total, LEAST);
+        return false;
+    }
+    while (low < high) {
+        uint32_t middle = high - (high - low) / 2;
+        if (total_at(s, limits, middle, &total) && total <= bytes)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return total_at(s, limits, low, &total);
+}
+
+static void write_json(const struct tern_session *s, struct tern_out *o)
+{
+    const tern_limits *l = &s->plan.limits;
+    struct tern_process p = tern_session_process(s);
+    tern_json_begin(o, NULL, '{');
+    tern_session_memory_json(s, o, "arenas");
+    tern_json_u64(o, "engine_bytes", tern_session_engine_bytes(&s->plan));
+    tern_json_begin(o, "process", '{');
+    tern_json_u64(o, "program", p.program);
+    tern_json_u64(o, "stacks", p.stacks);
+    tern_json_u64(o, "windows", p.windows);
+    tern_json_u64(o, "tools", p.tools);
+    tern_json_end(o, '}');
+    tern_json_u64(o, "process_bytes", p.total);
+    tern_json_u64(o, "context", l->n_ctx);
+    tern_json_u64(o, "threads", l->n_threads);
+    tern_json_u64(o, "sequences", l->n_seqs);
+    tern_json_u64(o, "chunk", l->chunk);
+    tern_json_u64(o, "kv_tokens", l->n_kv_tokens);
+    tern_json_end(o, '}');
+    tern_out_put(o, "\n", 1);
+}
+
+static void write_row(struct tern_out *o, const char *name, uint64_t bytes)
+{
+    tern_out_print(o, "%-16s %14llu  %9.1f MiB\n", name, (unsigned long long)bytes,
+                   (double)bytes / 1048576);
+}
+
+static void write_text(const struct tern_session *s, struct tern_out *o)
+{
+    const tern_limits *l = &s->plan.limits;
+    struct tern_process p = tern_session_process(s);
+    tern_out_print(o, "context %u, sequences %u, threads %u, chunk %u\n", l->n_ctx, l->n_seqs,
+                   l->n_threads, l->chunk);
+    for (size_t i = 0; i < s->plan.n_arenas; i++)
+        write_row(o, s->plan.arenas[i].name, tern_session_arena_bytes(&s->plan, i));
+    write_row(o, "engine", tern_session_engine_bytes(&s->plan));
+    write_row(o, "program", p.program);
+    write_row(o, "thread stacks", p.stacks);
+    write_row(o, "file windows", p.windows);
+    write_row(o, "prompt, answer", p.tools);
+    write_row(o, "process", p.total);
+}
+
+static int run(const struct tern_settings *settings)
+{
+    static struct tern_session s;
+    static struct tern_out out;
+    tern_limits limits = tern_session_limits(settings);
+    int code = 1;
+    if (!tern_session_open(&s, settings->model, TERN_MODEL_WHOLE) ||
+        !(settings->fit ? fit(&s, &limits, settings->fit) : tern_session_plan(&s, &limits))) {
+        tern_session_report(&s);
+    } else {
+        tern_out_open(&out, STDOUT_FILENO);
+        if (settings->json)
+            write_json(&s, &out);
+        else
+            write_text(&s, &out);
+        code = !tern_out_flush(&out);
+        if (code)
+            fprintf(stderr, "tern plan: standard output: %s\n", strerror(out.error));
+    }
+    tern_session_close(&s);
+    return code;
+}
+
+static const struct tern_option own[] = {
+    {"--fit", NULL, TERN_OPTION_BYTES, offsetof(struct tern_settings, fit), 0, 0, NULL,
+     "BYTES", "the largest context whose process fits; K, M, G allowed"},
+    TERN_END_OF_OPTIONS,
+};
+
+static const struct tern_option *const tables[] = {
+    own, tern_options_engine, tern_options_json, NULL,
+};
+
+const struct tern_command tern_cmd_plan = {
+    "plan", "plan MODEL [options]",
+    "Prints the bytes of every arena and of the whole process, from the file's header alone.",
+    tables,
+    "JSON keys: arenas (bytes of each), engine_bytes (their sum), process (what comes on top),\n"
+    "process_bytes, context, threads, sequences, chunk, kv_tokens.",
+    true, run,
+};

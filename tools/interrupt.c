@@ -1,0 +1,58 @@
+#include "tools/interrupt.h"
+
+#include "platform/os/host.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    if (interrupted) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    interrupted = 1;
+}
+
+void tern_interrupt_install(void)
+{
+    struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+bool tern_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+void tern_progress_begin(struct tern_progress *p, const char *what)
+{
+    p->what = isatty(STDERR_FILENO) ? what : NULL;
+    p->begun_ns = tern_os_now_ns();
+    p->shown_ns = 0;
+}
+
+void tern_progress_show(struct tern_progress *p, uint64_t done, uint64_t total)
+{
+    enum { PATIENCE = 1000000000, BETWEEN = 200000000 };
+    if (p->what == NULL || total == 0)
+        return;
+    uint64_t now = tern_os_now_ns();
+    if (now - p->begun_ns < PATIENCE || now - p->shown_ns < BETWEEN)
+        return;
+    p->shown_ns = now;
+    fprintf(stderr, "\r%s %3.0f%%", p->what, 100.0 * (double)done / (double)total);
+    fflush(stderr);
+}
+
+void tern_progress_end(struct tern_progress *p)
+{
+    if (p->what && p->shown_ns)
+        fprintf(stderr, "\r\033[K");
+    p->what = NULL;
+}

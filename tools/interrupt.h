@@ -1,0 +1,19 @@
+/* interrupt.h: Ctrl-C, and progress for a person who waits. */
+#ifndef TERN_INTERRUPT_H
+#define TERN_INTERRUPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The first SIGINT is remembered, so that work ends cleanly; the second ends the process. */
+void tern_interrupt_install(void);
+bool tern_interrupted(void);
+
+/* A line on standard error that is written over, only where that is a terminal and a step has
+ * taken more than a second. */
+struct tern_progress { const char *what; uint64_t begun_ns, shown_ns; };
+void tern_progress_begin(struct tern_progress *p, const char *what);
+void tern_progress_show(struct tern_progress *p, uint64_t done, uint64_t total);
+void tern_progress_end(struct tern_progress *p);
+
+#endif

@@ -1,0 +1,14 @@
+/* options.h: the tables of options that commands share. */
+#ifndef TERN_OPTIONS_H
+#define TERN_OPTIONS_H
+
+#include "tools/args.h"
+
+extern const struct tern_option tern_options_prompt[];   /* -p -f --special */
+extern const struct tern_option tern_options_engine[];   /* -c -t --chunk --exact --kv-k ... */
+extern const struct tern_option tern_options_sampling[]; /* -n --temp --seed --stop ... */
+extern const struct tern_option tern_options_json[];     /* --json */
+
+#define TERN_END_OF_OPTIONS {NULL, NULL, TERN_OPTION_FLAG, 0, 0, 0, NULL, NULL, NULL}
+
+#endif

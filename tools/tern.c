@@ -1,0 +1,83 @@
+/* tern.c: the table of commands. */
+#include "tools/commands.h"
+#include "tools/interrupt.h"
+#include "tools/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct tern_command *const commands[] = {
+    &tern_cmd_run, &tern_cmd_plan, &tern_cmd_inspect, &tern_cmd_tokenize, &tern_cmd_perplexity,
+    &tern_cmd_bench, &tern_cmd_devices, NULL,
+};
+
+/* A descriptor that was closed would be given to the next file that is opened, and text would
+ * go into it. Reading from such a one gives nothing, writing to it fails. */
+static void hold_standard_files(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+            _exit(1);
+}
+
+static int print_help(void)
+{
+    printf("usage: tern COMMAND [MODEL] [options]\n\n");
+    for (size_t i = 0; commands[i]; i++)
+        printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    printf("\n  tern COMMAND --help explains a command, tern --version prints the version.\n"
+           "  TERN_CPU=VARIANT limits the CPU variants (see tern devices).\n"
+           "  Exit codes: 0 done, 1 the work failed, 2 wrong usage.\n");
+    return 0;
+}
+
+static int end_printing(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "tern: standard output: %s\n", strerror(errno));
+    return 1;
+}
+
+static int run_command(const struct tern_command *c, int argc, char **argv)
+{
+    static struct tern_settings settings;
+    char line[TERN_ARGS_LINE] = "";
+    tern_args_defaults(c, &settings);
+    if (!tern_args_parse(c, argc, argv, &settings, line)) {
+        fprintf(stderr, "tern %s: %s; see tern %s --help\n", c->name, line, c->name);
+        return 2;
+    }
+    if (settings.help) {
+        tern_args_help(c);
+        return end_printing(0);
+    }
+    if (!tern_session_check_cpu())
+        return 2;
+    return c->run(&settings);
+}
+
+int main(int argc, char **argv)
+{
+    hold_standard_files();
+    tern_interrupt_install();
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (name == NULL) {
+        fprintf(stderr, "tern: no command given; see tern --help\n");
+        return 2;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return end_printing(print_help());
+    if (strcmp(name, "--version") == 0) {
+        printf("tern %s\n", tern_version());
+        return end_printing(0);
+    }
+    for (size_t i = 0; commands[i]; i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return run_command(commands[i], argc - 2, argv + 2);
+    fprintf(stderr, "tern: there is no command '%.60s'; see tern --help\n", name);
+    return 2;
+}
