@@ -174,7 +174,8 @@ void tern_answer_json(struct tern_answer *a)
     write_ids(o, "tokens", (const tern_token *)(const void *)a->ids.grown,
               a->ids.n / sizeof(tern_token));
     tern_json_text(o, "text", (tern_text){a->text.grown, a->text.n});
-    tern_json_text(o, "stop", (tern_text){tern_stop_name(a->stop), strlen(tern_stop_name(a->stop))});
+    const char *stop = tern_stop_name(a->stop);
+    tern_json_text(o, "stop", (tern_text){stop, strlen(stop)});
     if (a->stop == TERN_STOP_ERROR)
         tern_json_text(o, "error", (tern_text){a->error, strlen(a->error)});
     tern_json_u64(o, "cached_tokens", a->n_cached);
@@ -202,7 +203,8 @@ static void print_settings(const struct tern_answer *a)
             l->n_threads, l->chunk, kv_types[l->k_type], kv_types[l->v_type],
             l->exact ? ", exact" : "");
     fprintf(stderr,
-            "tern: sampling: temperature %g, top-k %lld, typical %g, top-p %g, min-p %g, seed %llu\n",
+            "tern: sampling: temperature %g, top-k %lld, typical %g, top-p %g, min-p %g, "
+            "seed %llu\n",
             s->temperature, (long long)s->top_k, s->typical_p, s->top_p, s->min_p,
             (unsigned long long)a->seed);
 }

@@ -1,10 +1,9 @@
 /* cmd_bench.c: prefill and decode speed, beside the machine's own limits from the same run.
  *
- * Prefill is a prompt of fixed tokens in chunks, logits for its last row alone. Decode is steps
- * of one row for each sequence of the batch, all with logits, from an empty cache. Neither
- * samples. A decode step must read every weight once and what the cache holds; a prompt's token
- * must be multiplied by every matrix of the layers: that over the limits gives the ratios. */
+ * A step of decode must read every weight once and what the cache holds; a prompt's token must
+ * be multiplied by every matrix of the layers: that over the limits gives the ratios. */
 #include "tools/bench/limits.h"
+#include "tools/bench/measure.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
@@ -15,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 256 << 20, MOST_REPEATS = 64, MOST_BATCH = 1024, MOST_RESULTS = 256 };
+enum { READ_BYTES = 256 << 20, MOST_REPEATS = 64, MOST_RESULTS = 256 };
 
 struct times { uint32_t n; double at[MOST_REPEATS]; }; /* tokens/s */
 
@@ -49,89 +48,6 @@ static double median(struct times *t, double *spread)
     return m;
 }
 
-static bool is_named(tern_text name, const char *what)
-{
-    return name.size == strlen(what) && memcmp(name.data, what, name.size) == 0;
-}
-
-/* What the limits count: matrices of layers for prefill; all that a step reads for decode. The
- * embedding's matrix is read whole only where it is the output's too. */
-static void count_model(struct work *w)
-{
-    const tern_model *model = w->session.model;
-    double embedding = 0;
-    bool tied = true;
-    w->macs = w->bytes = 0;
-    for (uint32_t i = 0; i < w->session.info.n_tensors; i++) {
-        tern_tensor_info t;
-        if (tern_model_tensor(model, i, &t) != TERN_OK)
-            continue;
-        bool input = is_named(t.name, "token_embd.weight");
-        bool output = is_named(t.name, "output.weight");
-        w->bytes += (double)t.bytes;
-        if (input)
-            embedding = (double)t.bytes;
-        tied = tied && !output;
-        if (t.n_dims == 2 && !input && !output)
-            w->macs += (double)t.dims[0] * (double)t.dims[1];
-    }
-    if (!tied)
-        w->bytes -= embedding;
-}
-
-static tern_token some_token(const struct work *w, uint32_t i)
-{
-    return (tern_token)((i * 7919u + 1013u) % w->session.info.n_vocab);
-}
-
-static bool open_seq(struct work *w, tern_seq *seq)
-{
-    tern_seq_options options = {.no_kv_sharing = true};
-    tern_sampling_default(&options.sampling);
-    return tern_seq_open(w->session.engine, &options, seq) == TERN_OK;
-}
-
-static bool prefill(struct work *w, double *tps)
-{
-    static tern_row rows[4096];
-    uint32_t n = (uint32_t)w->settings->prefill, chunk = w->session.plan.limits.chunk;
-    tern_seq seq;
-    if (!open_seq(w, &seq))
-        return false;
-    tern_status status = TERN_OK;
-    uint64_t start = tern_os_now_ns();
-    for (uint32_t at = 0; at < n && status == TERN_OK;) {
-        uint32_t some = n - at < chunk ? n - at : chunk;
-        for (uint32_t i = 0; i < some; i++)
-            rows[i] = (tern_row){seq, some_token(w, at + i), at + i + 1 == n};
-        status = tern_decode(w->session.engine, rows, some);
-        at += some;
-    }
-    *tps = n / ((double)(tern_os_now_ns() - start) * 1e-9);
-    tern_seq_close(w->session.engine, seq);
-    return status == TERN_OK;
-}
-
-static bool decode(struct work *w, uint32_t batch, double *tps)
-{
-    static tern_row rows[MOST_BATCH];
-    static tern_seq seqs[MOST_BATCH];
-    uint32_t n = (uint32_t)w->settings->decode, n_open = 0;
-    bool ok = true;
-    for (; n_open < batch && ok; n_open += ok)
-        ok = open_seq(w, &seqs[n_open]);
-    uint64_t start = tern_os_now_ns();
-    for (uint32_t at = 0; at < n && ok; at++) {
-        for (uint32_t i = 0; i < batch; i++)
-            rows[i] = (tern_row){seqs[i], some_token(w, at * batch + i), true};
-        ok = tern_decode(w->session.engine, rows, batch) == TERN_OK;
-    }
-    *tps = (double)n * batch / ((double)(tern_os_now_ns() - start) * 1e-9);
-    for (uint32_t i = 0; i < n_open; i++)
-        tern_seq_close(w->session.engine, seqs[i]);
-    return ok;
-}
-
 static double kv_bytes_per_step(const struct work *w, uint32_t batch)
 {
     const tern_plan *plan = &w->session.plan;
@@ -143,13 +59,14 @@ static bool measure(struct work *w, uint32_t i_threads, uint32_t i_batch)
 {
     struct times p = {0}, d = {0};
     uint32_t batch = w->settings->batches.at[i_batch];
+    uint32_t n_prefill = (uint32_t)w->settings->prefill, n_decode = (uint32_t)w->settings->decode;
     double warm;
-    bool ok = w->settings->prefill == 0 || prefill(w, &warm);
+    bool ok = n_prefill == 0 || tern_measure_prefill(&w->session, n_prefill, &warm);
     for (int64_t i = 0; i < w->settings->repeat && ok && !tern_interrupted(); i++) {
-        if (w->settings->prefill)
-            ok = prefill(w, &p.at[p.n++]);
-        if (w->settings->decode && ok)
-            ok = decode(w, batch, &d.at[d.n++]);
+        if (n_prefill)
+            ok = tern_measure_prefill(&w->session, n_prefill, &p.at[p.n++]);
+        if (n_decode && ok)
+            ok = tern_measure_decode(&w->session, batch, n_decode, &d.at[d.n++]);
     }
     if (!ok || tern_interrupted()) {
         snprintf(w->line, sizeof w->line, "%s",
@@ -190,7 +107,7 @@ static bool with_threads(struct work *w, uint32_t i_threads)
     if (!ok)
         snprintf(w->line, sizeof w->line, "%s", tern_session_line(&w->session));
     if (ok) {
-        count_model(w);
+        tern_measure_count(&w->session, &w->macs, &w->bytes);
         w->read_gbps[i_threads] = tern_limits_read_gbps(&w->session.host, w->buffer);
         w->int8_gmacs[i_threads] = tern_limits_int8_gmacs(&w->session.host);
     }
@@ -245,7 +162,8 @@ static void write_text(const struct work *w, struct tern_out *o)
         tern_out_print(o, "%u thread%s: reads %.1f GB/s, %.1f int8 GMAC/s (%s)\n", s->threads.at[i],
                        s->threads.at[i] == 1 ? "" : "s", w->read_gbps[i], w->int8_gmacs[i],
                        tern_limits_instruction());
-    tern_out_print(o, "threads batch  prefill t/s  of limit  spread   decode t/s  of limit  spread\n");
+    tern_out_print(o, "threads batch  prefill t/s  of limit  spread"
+                      "   decode t/s  of limit  spread\n");
     for (uint32_t i = 0; i < w->n_results; i++) {
         const struct result *r = &w->results[i];
         tern_out_print(o, "%7u %5u %12.1f %8.0f%% %6.1f%% %12.1f %8.0f%% %6.1f%%\n", r->threads,
@@ -296,8 +214,8 @@ static const struct tern_option own[] = {
      "N", "tokens of the prompt; 0: none"},
     {"--decode", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, decode), 0, 1 << 24, "128",
      "N", "steps of decode; 0: none"},
-    {"--batch", NULL, TERN_OPTION_LIST, offsetof(struct tern_settings, batches), 1, MOST_BATCH, "1",
-     "LIST", "sequences decoded together, one after the other: 1,8"},
+    {"--batch", NULL, TERN_OPTION_LIST, offsetof(struct tern_settings, batches), 1,
+     TERN_MEASURE_BATCH, "1", "LIST", "sequences decoded together, one after the other: 1,8"},
     {"--repeat", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, repeat), 1, MOST_REPEATS,
      "5", "N", "goes, of which the median counts"},
     {"--chunk", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, chunk), 0, 4096, NULL,
@@ -316,8 +234,8 @@ static const struct tern_option *const tables[] = {own, tern_options_json, NULL}
 const struct tern_command tern_cmd_bench = {
     "bench", "bench MODEL [options]",
     "Measures tokens/s, and beside them the machine's read bandwidth and int8 peak.", tables,
-    "JSON keys: limits {read_gbps, int8_gmacs: lists by threads, int8_instruction}, results: a list\n"
-    "of {threads, batch, prefill_tps, decode_tps, prefill_of_limit, decode_of_limit, spread,\n"
+    "JSON keys: limits {read_gbps, int8_gmacs: lists by threads, int8_instruction}, results: a\n"
+    "list of {threads, batch, prefill_tps, decode_tps, prefill_of_limit, decode_of_limit, spread,\n"
     "prefill_spread, decode_spread}; a spread is (largest - smallest) / median.",
     true, run,
 };

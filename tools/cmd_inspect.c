@@ -87,7 +87,8 @@ static void write_metadata(const struct tern_session *s, struct tern_out *o, boo
         tern_text text = {value, n < cap ? n : cap};
         if (json) {
             char key[300];
-            snprintf(key, sizeof key, "%.*s", (int)(m.key.size < 299 ? m.key.size : 299), m.key.data);
+            int size = (int)(m.key.size < sizeof key ? m.key.size : sizeof key - 1);
+            snprintf(key, sizeof key, "%.*s", size, m.key.data);
             tern_json_begin(o, key, '{');
             tern_json_text(o, "type", (tern_text){m.type, strlen(m.type)});
             tern_json_u64(o, "count", m.count);

@@ -8,6 +8,7 @@
 #include "tools/logits_file.h"
 #include "tools/options.h"
 #include "tools/prompt.h"
+#include "tools/score.h"
 #include "tools/session.h"
 
 #include <errno.h>
@@ -17,91 +18,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOGITS_BYTES = 32 << 20, MOST_ROWS = 128 };
+enum { LOGITS_BYTES = 32 << 20, MOST_ROWS = TERN_SCORE_ROWS };
 
 struct work {
     struct tern_session session;
     struct tern_prompt text;
+    struct tern_score score;
     uint32_t n_ctx, n_windows, first, row_cap;
-    int save, base;              /* descriptors, or -1 */
-    tern_memory rows_memory;     /* row_cap rows of the file */
-    tern_memory kl_memory;
-    float *kl;                   /* of each position scored */
-    uint64_t n_scored, n_same;
-    double nll, nll2;
     char line[TERN_ARGS_LINE];
 };
-
-/* One batch of rows with logits, shared out to the threads. */
-struct batch {
-    struct work *w;
-    uint32_t n_rows, n_threads;
-    const tern_token *next;      /* the token that follows each */
-    double nll[MOST_ROWS], kl[MOST_ROWS];
-    bool same[MOST_ROWS];
-};
-
-static double log_sum_exp(const float *x, size_t n)
-{
-    float top = x[0];
-    for (size_t i = 1; i < n; i++)
-        top = x[i] > top ? x[i] : top;
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)expf(x[i] - top);
-    return (double)top + log(sum);
-}
-
-static void score_rows(void *arg, uint32_t thread)
-{
-    struct batch *b = arg;
-    struct work *w = b->w;
-    size_t n = w->session.info.n_vocab, bytes = tern_logits_row_bytes((uint32_t)n);
-    for (uint32_t i = thread; i < b->n_rows; i += b->n_threads) {
-        const float *logits = tern_logits(w->session.engine, i);
-        void *row = (char *)w->rows_memory.data + i * bytes;
-        double lse = log_sum_exp(logits, n);
-        b->nll[i] = lse - (double)logits[b->next[i]];
-        if (w->base >= 0)
-            b->kl[i] = tern_logits_kl(row, logits, n, lse, &b->same[i]);
-        else if (w->save >= 0)
-            tern_logits_encode(row, logits, n, lse);
-    }
-}
-
-static bool score(struct work *w, uint32_t n_rows, const tern_token *next)
-{
-    static struct batch b;
-    size_t bytes = n_rows * tern_logits_row_bytes(w->session.info.n_vocab);
-    tern_host *host = &w->session.host;
-    b = (struct batch){.w = w, .n_rows = n_rows, .n_threads = host->n_threads, .next = next};
-    if (w->base >= 0 && !tern_logits_read(w->base, w->rows_memory.data, bytes)) {
-        snprintf(w->line, sizeof w->line, "--kl-base: the file ends before its last row");
-        return false;
-    }
-    if (host->parallel)
-        host->parallel(host->self, score_rows, &b);
-    else
-        score_rows(&b, 0);
-    if (w->save >= 0 && !tern_logits_write(w->save, w->rows_memory.data, bytes)) {
-        snprintf(w->line, sizeof w->line, "--save-logits: %s", strerror(errno));
-        return false;
-    }
-    for (uint32_t i = 0; i < n_rows; i++) {
-        if (!isfinite(b.nll[i])) {
-            snprintf(w->line, sizeof w->line, "logits of scored token %llu are not finite",
-                     (unsigned long long)w->n_scored);
-            return false;
-        }
-        w->nll += b.nll[i];
-        w->nll2 += b.nll[i] * b.nll[i];
-        if (w->base >= 0)
-            w->kl[w->n_scored] = (float)b.kl[i];
-        w->n_same += b.same[i];
-        w->n_scored++;
-    }
-    return true;
-}
 
 /* The last token of a window is only predicted, so it is not evaluated. */
 static bool evaluate(struct work *w, tern_token *window)
@@ -122,7 +47,7 @@ static bool evaluate(struct work *w, tern_token *window)
             rows[i] = (tern_row){seq, window[at + i], at >= w->first};
         status = tern_decode(s->engine, rows, n);
         if (status == TERN_OK && at >= w->first)
-            ok = score(w, n, window + at + 1);
+            ok = tern_score_rows(&w->score, s, n, window + at + 1, w->line);
         at += n;
     }
     tern_seq_close(s->engine, seq);
@@ -153,22 +78,17 @@ static bool prepare_text(struct work *w, const struct tern_settings *settings)
 static bool open_files(struct work *w, const struct tern_settings *settings)
 {
     struct tern_logits_head head = {"TERNLOGP", 1, w->session.info.n_vocab, w->n_ctx, w->n_windows};
-    size_t n_scored = (size_t)w->n_windows * (w->n_ctx - 1 - w->first);
+    struct tern_score *s = &w->score;
     if (settings->kl_base)
-        w->base = tern_logits_open(settings->kl_base, &head, w->text.ids, w->line);
-    if (settings->kl_base && w->base < 0)
+        s->base = tern_logits_open(settings->kl_base, &head, w->text.ids, w->line);
+    if (settings->kl_base && s->base < 0)
         return false;
     if (settings->save_logits)
-        w->save = tern_logits_create(settings->save_logits, &head, w->text.ids, w->line);
-    if (settings->save_logits && w->save < 0)
+        s->save = tern_logits_create(settings->save_logits, &head, w->text.ids, w->line);
+    if (settings->save_logits && s->save < 0)
         return false;
-    w->rows_memory = tern_os_map(w->row_cap * tern_logits_row_bytes(head.n_vocab), 64);
-    w->kl_memory = tern_os_map(n_scored * sizeof *w->kl, 64);
-    w->kl = w->kl_memory.data;
-    if (w->rows_memory.data && w->kl)
-        return true;
-    snprintf(w->line, sizeof w->line, "no memory for the rows of %zu positions", n_scored);
-    return false;
+    uint64_t n_scored = (uint64_t)w->n_windows * (w->n_ctx - 1 - w->first);
+    return tern_score_map(s, w->row_cap, head.n_vocab, n_scored, w->line);
 }
 
 static bool work_through(struct work *w)
@@ -189,58 +109,28 @@ static bool work_through(struct work *w)
     return ok;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-static double percentile(const struct work *w, double part)
-{
-    return w->kl[(size_t)(part * (double)(w->n_scored - 1) + 0.5)];
-}
-
-static void write_kl(struct work *w, struct tern_out *o, bool json)
-{
-    double sum = 0;
-    for (uint64_t i = 0; i < w->n_scored; i++)
-        sum += (double)w->kl[i];
-    qsort(w->kl, w->n_scored, sizeof *w->kl, by_value);
-    const struct { const char *key; double value; } rows[] = {
-        {"kl_mean", sum / (double)w->n_scored}, {"kl_p50", percentile(w, 0.5)},
-        {"kl_p90", percentile(w, 0.9)}, {"kl_p99", percentile(w, 0.99)},
-        {"kl_max", percentile(w, 1)},
-        {"top1_agreement", (double)w->n_same / (double)w->n_scored},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (json)
-            tern_json_real(o, rows[i].key, rows[i].value);
-        else
-            tern_out_print(o, "%-16s %.6g\n", rows[i].key, rows[i].value);
-    }
-}
-
 static int write_result(struct work *w, bool json)
 {
     static struct tern_out out;
-    double n = (double)w->n_scored, mean = w->nll / n, perplexity = exp(mean);
-    double variance = w->nll2 / n - mean * mean;
+    const struct tern_score *s = &w->score;
+    double n = (double)s->n_scored, mean = s->nll / n, perplexity = exp(mean);
+    double variance = s->nll2 / n - mean * mean;
     double error = variance > 0 && n > 1 ? sqrt(variance / (n - 1)) * perplexity : 0;
     tern_out_open(&out, STDOUT_FILENO);
     if (json) {
         tern_json_begin(&out, NULL, '{');
         tern_json_real(&out, "perplexity", perplexity);
-        tern_json_u64(&out, "tokens", w->n_scored);
+        tern_json_u64(&out, "tokens", s->n_scored);
         tern_json_real(&out, "stderr", error);
         tern_json_real(&out, "nll", mean);
         tern_json_u64(&out, "windows", w->n_windows);
         tern_json_u64(&out, "context", w->n_ctx);
     } else {
         tern_out_print(&out, "perplexity       %.4f +/- %.4f (%llu tokens, %u windows of %u)\n",
-                       perplexity, error, (unsigned long long)w->n_scored, w->n_windows, w->n_ctx);
+                       perplexity, error, (unsigned long long)s->n_scored, w->n_windows, w->n_ctx);
     }
-    if (w->base >= 0)
-        write_kl(w, &out, json);
+    if (s->base >= 0)
+        tern_score_write_kl(&w->score, &out, json);
     if (json)
         tern_out_print(&out, "}\n");
     if (tern_out_flush(&out))
@@ -258,7 +148,7 @@ static int refuse(int code, const char *line)
 static int run(const struct tern_settings *settings)
 {
     static struct work w;
-    w.save = w.base = -1;
+    w.score.save = w.score.base = -1;
     w.n_ctx = settings->n_ctx ? (uint32_t)settings->n_ctx : 512;
     w.first = w.n_ctx / 2;
     if (tern_prompt_missing(settings))
@@ -288,12 +178,11 @@ static int run(const struct tern_settings *settings)
         tern_session_report(&w.session);
     else
         code = work_through(&w) ? write_result(&w, settings->json) : refuse(1, w.line);
-    if (w.save >= 0 && close(w.save) != 0)
+    if (w.score.save >= 0 && close(w.score.save) != 0)
         code = refuse(1, strerror(errno));
-    if (w.save >= 0 && code)
+    if (w.score.save >= 0 && code)
         unlink(settings->save_logits);
-    tern_os_unmap(w.rows_memory);
-    tern_os_unmap(w.kl_memory);
+    tern_score_unmap(&w.score);
     tern_prompt_free(&w.text);
     tern_session_close(&w.session);
     return code;

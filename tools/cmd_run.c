@@ -171,7 +171,8 @@ static const struct tern_option *const tables[] = {
 const struct tern_command tern_cmd_run = {
     "run", "run MODEL [options]", "Completes a prompt. Text goes to standard output, figures to "
     "standard error.", tables,
-    "Samplers, in order: logit bias, penalties, top-k, typical, top-p, min-p, temperature, one draw.\n"
+    "Samplers, in order: logit bias, penalties, top-k, typical, top-p, min-p, temperature, one\n"
+    "draw.\n"
     "JSON keys: prompt_tokens, tokens, text, stop (eos, stop, length, context, interrupt, error),\n"
     "timing (seconds; first_token_s counts from the start of the command, with --prompts from\n"
     "each prompt's), memory (bytes of each arena), seed, cached_tokens, logprobs, prompt_logprobs.",

@@ -112,7 +112,8 @@ static int run(const struct tern_settings *settings)
     static struct tern_session s;
     static struct tern_out out;
     if (settings->decode_ids == NULL && tern_prompt_missing(settings)) {
-        fprintf(stderr, "tern tokenize: no text given: -p, -f, --decode or standard input needed\n");
+        fprintf(stderr,
+                "tern tokenize: no text given: -p, -f, --decode or standard input needed\n");
         return 2;
     }
     struct tern_prompt prompt = {0};

@@ -19,7 +19,8 @@ static bool fail(char line[TERN_ARGS_LINE], const char *name, const char *why)
 static bool too_long(char line[TERN_ARGS_LINE], size_t bytes, size_t least, size_t most)
 {
     snprintf(line, TERN_ARGS_LINE,
-             "prompt: %zu bytes, at least %zu tokens, %zu fit the context (-c)", bytes, least, most);
+             "prompt: %zu bytes, at least %zu tokens, %zu fit the context (-c)", bytes, least,
+             most);
     return false;
 }
 
@@ -144,7 +145,8 @@ bool tern_prompt_ids(struct tern_prompt *p, const char *list, uint32_t n_vocab,
     }
     if (p->n <= most_tokens)
         return true;
-    snprintf(line, TERN_ARGS_LINE, "--ids: %zu tokens, %zu fit the context (-c)", p->n, most_tokens);
+    snprintf(line, TERN_ARGS_LINE, "--ids: %zu tokens, %zu fit the context (-c)", p->n,
+             most_tokens);
     return false;
 }
 

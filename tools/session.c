@@ -128,7 +128,7 @@ static bool map_arenas(struct tern_session *s)
     }
     s->team_memory = tern_os_map(tern_team_bytes(s->plan.limits.n_threads), 0);
     return s->team_memory.data != NULL ||
-           fail(s, TERN_NO_MEMORY, "thread stacks: the system refuses them; use fewer threads (-t)");
+           fail(s, TERN_NO_MEMORY, "thread stacks: the system refuses them; use fewer -t");
 }
 
 static bool load(struct tern_session *s)

@@ -20,7 +20,8 @@ static char folder[64];
 static int make_folder(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/tern-model-file-XXXXXX");
+    strcpy(folder, "/tmp/tern-model-file-");
+    memset(folder + strlen(folder), 'X', 6);
     return mkdtemp(folder) ? chdir(folder) : -1;
 }
 

@@ -22,7 +22,11 @@ static uint64_t read_vectors(const void *data, size_t n)
 
 /* The empty statement makes the compiler believe that x has changed, so that nothing is moved
  * out of the loop; it costs no instruction. */
-#define TOUCH(x) __asm__ volatile("" : "+x"(x))
+static inline __m256i touched(__m256i x)
+{
+    __asm__ volatile("" : "+x"(x));
+    return x;
+}
 
 static uint64_t dot_maddubs(uint64_t n_rounds)
 {
@@ -31,11 +35,9 @@ static uint64_t dot_maddubs(uint64_t n_rounds)
     __m256i sums[SUMS];
     for (int i = 0; i < SUMS; i++)
         sums[i] = _mm256_setzero_si256();
-    TOUCH(ones);
     for (uint64_t r = 0; r < n_rounds; r++) {
         for (int i = 0; i < SUMS; i++) {
-            TOUCH(x);
-            TOUCH(y);
+            x = touched(x);
             __m256i pairs = _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones);
             sums[i] = _mm256_add_epi32(sums[i], pairs);
         }
