@@ -1,0 +1,270 @@
+/* attend.c: attention over KV blocks that are panels.
+ *
+ * An item is a tile: up to 16 query rows (neighbouring tokens of one sequence, times the heads
+ * that share one KV head), so that keys and values are read once for all of them. Its keys are
+ * walked in chunks of 256 absolute positions: scores by the matrix kernels (16 tokens of keys
+ * are a panel), softmax, values, then a merge from left to right. When rows are few and the
+ * context is long, chunks become items of their own; their partial results are merged by the
+ * same operations in the same order, so the bits do not tell.
+ */
+#include "platform/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+struct tile {
+    const struct tern_op *op;
+    const struct tern_kv_group *group;
+    const struct tern_cpu_pool *pool;
+    const uint8_t *layer;            /* the pool's blocks of this layer */
+    const uint32_t *table;           /* of the sequence */
+    uint32_t first_row, n_tokens;    /* rows of the batch */
+    uint32_t kv_head, first_head, n_heads;
+    uint32_t position;               /* of the first token */
+};
+
+/* How a batch is cut: heads of one KV head in parts of at most 16, tokens to fill the tile. */
+struct cut { uint32_t heads, parts, tokens, n_items, n_chunks; bool split; };
+
+static struct cut cut_batch(const struct tern_cpu *c, const struct tern_op *op, const struct tern_kv_group *g)
+{
+    const uint32_t share = op->n_heads / g->n_kv_heads;
+    struct cut cut = {.heads = share < TERN_TILE_ROWS ? share : TERN_TILE_ROWS};
+    cut.parts = (share + cut.heads - 1) / cut.heads;
+    cut.tokens = TERN_TILE_ROWS / cut.heads;
+    uint32_t furthest = 0;
+    for (uint32_t i = 0; i < c->batch->n_spans; i++) {
+        const struct tern_span *s = &c->batch->spans[i];
+        cut.n_items += (s->n_rows + cut.tokens - 1) / cut.tokens;
+        if (s->position + s->n_rows > furthest)
+            furthest = s->position + s->n_rows;
+    }
+    cut.n_items *= g->n_kv_heads * cut.parts;
+    cut.n_chunks = (furthest + TERN_CHUNK - 1) / TERN_CHUNK;
+    cut.split = c->limits.n_threads > 1 && c->batch->n_rows <= TERN_FEW_ROWS && cut.n_chunks > 1 &&
+                cut.n_items < 8 * c->limits.n_threads;
+    return cut;
+}
+
+static struct tile tile_at(const struct tern_cpu *c, const struct tern_op *op, const struct cut *cut, uint32_t item)
+{
+    const struct tern_kv_layer *layer = &c->program->kv_layers[op->index];
+    const struct tern_kv_group *g = &c->program->kv_groups[layer->group];
+    const uint32_t share = op->n_heads / g->n_kv_heads;
+    struct tile t = {.op = op, .group = g, .pool = &c->pools[layer->group]};
+    const uint32_t part = item % cut->parts, tile = item / cut->parts / g->n_kv_heads;
+    t.kv_head = item / cut->parts % g->n_kv_heads;
+    t.layer = t.pool->base + layer->index_in_group * t.pool->layer_bytes;
+    t.first_head = t.kv_head * share + part * cut->heads;
+    t.n_heads = share - part * cut->heads < cut->heads ? share - part * cut->heads : cut->heads;
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < c->batch->n_spans; i++) {
+        const struct tern_span *s = &c->batch->spans[i];
+        const uint32_t n = (s->n_rows + cut->tokens - 1) / cut->tokens;
+        if (tile < before + n) {
+            const uint32_t at = (tile - before) * cut->tokens;
+            t.first_row = s->first_row + at;
+            t.n_tokens = s->n_rows - at < cut->tokens ? s->n_rows - at : cut->tokens;
+            t.position = s->position + at;
+            t.table = c->batch->tables[layer->group * c->batch->n_slots + s->slot];
+            break;
+        }
+        before += n;
+    }
+    return t;
+}
+
+/* Queries of the tile, closed up: row token * n_heads + head; records where keys are integers. */
+static void gather_queries(const struct tern_cpu *c, const struct tile *t, struct tern_cpu_thread *th,
+                           struct tern_acts *acts)
+{
+    const uint32_t dim = t->group->k_dim, blocks = (dim + 31) / 32;
+    const float *q = tern_cpu_slot(c, t->op->a);
+    const size_t stride = c->low.slots[t->op->a].stride;
+    for (uint32_t i = 0; i < t->n_tokens; i++)
+        memcpy(th->queries + (size_t)i * t->n_heads * dim,
+               q + (t->first_row + i) * stride + (size_t)t->first_head * dim,
+               (size_t)t->n_heads * dim * sizeof *q);
+    const uint32_t n = t->n_tokens * t->n_heads;
+    *acts = (struct tern_acts){.n_tokens = n, .x = th->queries, .x_stride = dim,
+                               .q = th->query_records.q, .d = th->query_records.d,
+                               .sum = th->query_records.sum, .n_blocks = blocks};
+    if (c->limits.k_type != TERN_KV_Q8_0)
+        return;
+    for (uint32_t r = 0; r < n; r++)
+        c->kernels->quantize(th->query_records.q + (size_t)r * blocks * 32, th->query_records.d + (size_t)r * blocks,
+                            th->query_records.sum + (size_t)r * blocks * 2, th->queries + (size_t)r * dim, dim);
+}
+
+/* Visible keys of each row in the chunk, as lo..hi; answers whether any row sees one. */
+static bool visible(const struct tile *t, uint32_t chunk, uint16_t *lo, uint16_t *hi, uint32_t *least, uint32_t *most)
+{
+    const uint64_t base = (uint64_t)chunk * TERN_CHUNK;
+    *least = TERN_CHUNK;
+    *most = 0;
+    for (uint32_t i = 0; i < t->n_tokens; i++) {
+        const uint64_t end = (uint64_t)t->position + i + 1;
+        const uint64_t start = t->group->window && end > t->group->window ? end - t->group->window : 0;
+        uint32_t from = start > base ? (start - base < TERN_CHUNK ? (uint32_t)(start - base) : TERN_CHUNK) : 0;
+        uint32_t to = end > base ? (end - base < TERN_CHUNK ? (uint32_t)(end - base) : TERN_CHUNK) : 0;
+        if (from >= to)
+            from = to = 0;
+        for (uint32_t h = 0; h < t->n_heads; h++) {
+            lo[i * t->n_heads + h] = (uint16_t)from;
+            hi[i * t->n_heads + h] = (uint16_t)to;
+        }
+        if (from < to) {
+            *least = from < *least ? from : *least;
+            *most = to > *most ? to : *most;
+        }
+    }
+    return *most > 0;
+}
+
+static const uint8_t *block_of(const struct tile *t, uint32_t chunk, uint32_t b)
+{
+    return t->layer + t->table[chunk * (TERN_CHUNK / TERN_BLOCK_TOKENS) + b] * t->pool->block_bytes;
+}
+
+static void score_chunk(const struct tern_cpu *c, const struct tile *t, const struct tern_acts *acts,
+                        struct tern_cpu_thread *th, uint32_t chunk, uint32_t least, uint32_t most)
+{
+    static const uint32_t types[] = {[TERN_KV_F16] = TERN_TYPE_F16, [TERN_KV_F32] = TERN_TYPE_F32,
+                                     [TERN_KV_Q8_0] = TERN_TYPE_Q8_0};
+    const uint32_t type = types[c->limits.k_type];
+    tern_matmul_fn *matmul = tern_kernels_matmul(c->kernels, type, false);
+    struct tern_matmul m = {
+        .format = tern_format_of(type),
+        .panel_bytes = t->pool->k_bytes,
+        .n_cols = type == TERN_TYPE_Q8_0 ? acts->n_blocks * 32 : t->group->k_dim,
+        .acts = acts, .dst_stride = TERN_CHUNK, .scratch = th->matmul,
+    };
+    for (uint32_t b = least / TERN_BLOCK_TOKENS; b * TERN_BLOCK_TOKENS < most; b++) {
+        m.panels = block_of(t, chunk, b) + t->kv_head * t->pool->k_bytes;
+        m.dst = th->scores + b * TERN_BLOCK_TOKENS;
+        matmul(&m, 0, 1);
+    }
+}
+
+/* One chunk of a tile: m and l of each row and o in th->part. False when no row sees a key. */
+static bool run_chunk(const struct tern_cpu *c, const struct tile *t, const struct tern_acts *acts,
+                      struct tern_cpu_thread *th, uint32_t chunk, float *m, float *l)
+{
+    uint16_t lo[TERN_TILE_ROWS], hi[TERN_TILE_ROWS];
+    const uint8_t *blocks[TERN_CHUNK / TERN_BLOCK_TOKENS] = {NULL};
+    uint32_t least, most;
+    if (!visible(t, chunk, lo, hi, &least, &most))
+        return false;
+    score_chunk(c, t, acts, th, chunk, least, most);
+    const struct tern_kernels *k = c->kernels;
+    for (uint32_t r = 0; r < acts->n_tokens; r++) {
+        float *s = th->scores + r * TERN_CHUNK;
+        l[r] = 0;
+        if (lo[r] == hi[r])
+            continue;
+        k->scale(s + lo[r], s + lo[r], t->op->x, hi[r] - lo[r]);
+        if (t->op->y != 0)
+            k->softcap(s + lo[r], s + lo[r], t->op->y, hi[r] - lo[r]);
+        l[r] = k->softmax(s, lo[r], hi[r], &m[r]);
+    }
+    const size_t v_at = t->group->n_kv_heads * t->pool->k_bytes + t->kv_head * t->pool->v_bytes;
+    for (uint32_t b = least / TERN_BLOCK_TOKENS; b * TERN_BLOCK_TOKENS < most; b++)
+        blocks[b] = block_of(t, chunk, b) + v_at;
+    const struct tern_values v = {
+        .block = blocks, .dim = t->group->v_dim, .n_rows = acts->n_tokens,
+        .row_bytes = t->pool->v_bytes / TERN_BLOCK_TOKENS,
+        .p = th->scores, .lo = lo, .hi = hi, .o = th->part, .o_stride = t->group->v_dim,
+    };
+    tern_values_fn *const values[] = {[TERN_KV_F16] = k->values_f16, [TERN_KV_F32] = k->values_f32,
+                                      [TERN_KV_Q8_0] = k->values_q8_0};
+    values[c->limits.v_type](&v);
+    return true;
+}
+
+static void finish_row(const struct tern_cpu *c, const struct tern_op *op, uint32_t row, uint32_t head,
+                       const float *o, float l, uint32_t dim)
+{
+    float *dst = tern_cpu_slot(c, op->dst) + (size_t)row * c->low.slots[op->dst].stride + (size_t)head * dim;
+    c->kernels->finish(dst, o, l, dim);
+}
+
+static void whole_tile(const struct tern_cpu *c, const struct tile *t, struct tern_cpu_thread *th)
+{
+    struct tern_acts acts;
+    float m[TERN_TILE_ROWS], l[TERN_TILE_ROWS], m_c[TERN_TILE_ROWS], l_c[TERN_TILE_ROWS];
+    const uint32_t dim = t->group->v_dim, end = t->position + t->n_tokens;
+    gather_queries(c, t, th, &acts);
+    for (uint32_t r = 0; r < acts.n_tokens; r++) {
+        m[r] = -INFINITY;
+        l[r] = 0;
+    }
+    const uint32_t w = t->group->window;
+    uint32_t chunk = w && t->position + 1 > w ? (t->position + 1 - w) / TERN_CHUNK : 0;
+    for (; chunk * TERN_CHUNK < end; chunk++) {
+        if (!run_chunk(c, t, &acts, th, chunk, m_c, l_c))
+            continue;
+        for (uint32_t r = 0; r < acts.n_tokens; r++)
+            if (l_c[r] != 0)
+                c->kernels->merge(&m[r], &l[r], th->sum + (size_t)r * dim, m_c[r], l_c[r],
+                                 th->part + (size_t)r * dim, dim);
+    }
+    for (uint32_t r = 0; r < acts.n_tokens; r++)
+        finish_row(c, t->op, t->first_row + r / t->n_heads, t->first_head + r % t->n_heads,
+                   th->sum + (size_t)r * dim, l[r], dim);
+}
+
+/* One chunk of a tile to the partial results, which merge_rows reads after the barrier. */
+static void part_of_tile(struct tern_cpu *c, const struct tile *t, struct tern_cpu_thread *th, uint32_t chunk)
+{
+    struct tern_acts acts;
+    float m[TERN_TILE_ROWS], l[TERN_TILE_ROWS];
+    const uint32_t dim = t->group->v_dim;
+    const struct tern_cpu_partials *p = &c->partials;
+    gather_queries(c, t, th, &acts);
+    const bool any = run_chunk(c, t, &acts, th, chunk, m, l);
+    for (uint32_t r = 0; r < acts.n_tokens; r++) {
+        const size_t at = ((size_t)(t->first_row + r / t->n_heads) * t->op->n_heads + t->first_head + r % t->n_heads) *
+                              p->n_chunks + chunk;
+        p->l[at] = any ? l[r] : 0;
+        if (!any || l[r] == 0)
+            continue;
+        p->m[at] = m[r];
+        memcpy(p->o + at * p->widest, th->part + (size_t)r * dim, dim * sizeof(float));
+    }
+}
+
+static void merge_row(const struct tern_cpu *c, const struct tern_op *op, struct tern_cpu_thread *th,
+                      uint32_t item, uint32_t dim, uint32_t n_chunks)
+{
+    const struct tern_cpu_partials *p = &c->partials;
+    float m = -INFINITY, l = 0;
+    for (uint32_t chunk = 0; chunk < n_chunks; chunk++) {
+        const size_t at = (size_t)item * p->n_chunks + chunk;
+        if (p->l[at] != 0)
+            c->kernels->merge(&m, &l, th->sum, p->m[at], p->l[at], p->o + at * p->widest, dim);
+    }
+    finish_row(c, op, item / op->n_heads, item % op->n_heads, th->sum, l, dim);
+}
+
+void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread, atomic_uint *counters)
+{
+    const struct tern_op *op = &c->program->ops[ph->first];
+    const struct tern_kv_group *g = &c->program->kv_groups[c->program->kv_layers[op->index].group];
+    const struct cut cut = cut_batch(c, op, g);
+    struct tern_cpu_thread *th = &c->threads[thread];
+    uint32_t item, last;
+    if (!cut.split) {
+        while (tern_cpu_take(counters, cut.n_items, 1, &item, &last)) {
+            const struct tile t = tile_at(c, op, &cut, item);
+            whole_tile(c, &t, th);
+        }
+        return;
+    }
+    while (tern_cpu_take(counters, cut.n_items * cut.n_chunks, 1, &item, &last)) {
+        const struct tile t = tile_at(c, op, &cut, item / cut.n_chunks);
+        part_of_tile(c, &t, th, item % cut.n_chunks);
+    }
+    tern_cpu_barrier(c, thread);
+    while (tern_cpu_take(counters + 1, c->batch->n_rows * op->n_heads, 1, &item, &last))
+        merge_row(c, op, th, item, g->v_dim, cut.n_chunks);
+}

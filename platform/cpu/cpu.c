@@ -1,0 +1,343 @@
+/* cpu.c: the CPU backend: its memory, its weights, and the walk of the team over the phases. */
+#include "platform/cpu/cpu.h"
+#include "platform/cpu/kv_store.h"
+
+#include "runtime/arena.h"
+#include "runtime/error.h"
+#include "runtime/model.h"
+#include "runtime/rope.h"
+
+#include <math.h>
+#include <string.h>
+
+extern const struct tern_backend tern_backend_cpu;
+
+static uint32_t n_devices(void)
+{
+    return 1;
+}
+
+static tern_status describe(uint32_t device, struct tern_device *out, tern_error *err)
+{
+    (void)device;
+    (void)err;
+    *out = (struct tern_device){.name = "CPU", .shares_host_memory = true};
+    return TERN_OK;
+}
+
+static bool can_run(const struct tern_model *model, const struct tern_op *op)
+{
+    if (op->kind >= TERN_N_OPS)
+        return false;
+    if (op->weight < 0)
+        return true;
+    return tern_format_of(model->tensors[model->program.weights[op->weight].tensor].type) != NULL;
+}
+
+/* --- memory: one walk a arena, that measures or carves --- */
+
+static size_t padded(size_t n)
+{
+    return (n + 31) / 32 * 32;
+}
+
+static void lay_out_weights(struct tern_arena *a, const struct tern_model *m, uint8_t **weights)
+{
+    for (uint32_t i = 0; i < m->program.n_weights; i++) {
+        const struct tern_weight *w = &m->program.weights[i];
+        const uint32_t type = m->tensors[w->tensor].type;
+        const size_t panels = (w->n_rows + TERN_PANEL_ROWS - 1) / TERN_PANEL_ROWS;
+        uint8_t *p = w->matrix ? tern_carve_raw(a, panels, (size_t)tern_panel_bytes(type, w->n_cols), 64)
+                               : tern_carve_raw(a, padded(w->n_cols), sizeof(float), 64);
+        if (weights)
+            weights[i] = p;
+    }
+}
+
+static void lay_out_pools(struct tern_arena *a, struct tern_cpu *c, const uint32_t *n_blocks)
+{
+    for (uint32_t i = 0; i < c->program->n_kv_groups; i++) {
+        const struct tern_kv_group *g = &c->program->kv_groups[i];
+        struct tern_cpu_pool *p = &c->pools[i];
+        p->k_bytes = tern_kv_k_bytes(c->limits.k_type, g->k_dim);
+        p->v_bytes = tern_kv_v_bytes(c->limits.v_type, g->v_dim);
+        p->block_bytes = g->n_kv_heads * (p->k_bytes + p->v_bytes);
+        p->layer_bytes = p->block_bytes * n_blocks[i];
+        p->n_blocks = n_blocks[i];
+        p->base = tern_carve_raw(a, g->n_layers, p->layer_bytes, 64);
+    }
+}
+
+static void lay_out_records(struct tern_arena *a, struct tern_records *r, size_t rows, size_t width)
+{
+    const size_t blocks = padded(width) / 32;
+    r->q = tern_carve_raw(a, rows * blocks, 32, 64);
+    r->d = tern_carve_raw(a, rows * blocks, sizeof *r->d, 64);
+    r->sum = tern_carve_raw(a, rows * blocks, 2 * sizeof *r->sum, 64);
+}
+
+/* Attention is split by chunks only for a few rows. */
+static void lay_out_partials(struct tern_arena *a, struct tern_cpu *c)
+{
+    struct tern_cpu_partials *p = &c->partials;
+    uint32_t heads = 0;
+    for (uint32_t i = 0; i < c->program->n_ops; i++)
+        if (c->program->ops[i].kind == TERN_OP_ATTENTION && c->program->ops[i].n_heads > heads)
+            heads = c->program->ops[i].n_heads;
+    for (uint32_t i = 0; i < c->program->n_kv_groups; i++)
+        if (c->program->kv_groups[i].v_dim > p->widest)
+            p->widest = c->program->kv_groups[i].v_dim;
+    p->n_chunks = (c->limits.n_ctx + TERN_CHUNK - 1) / TERN_CHUNK;
+    const size_t n = c->limits.n_threads > 1 ? (size_t)TERN_FEW_ROWS * heads * p->n_chunks : 0;
+    p->m = tern_carve_raw(a, n, sizeof *p->m, 64);
+    p->l = tern_carve_raw(a, n, sizeof *p->l, 64);
+    p->o = tern_carve_raw(a, n, p->widest * sizeof *p->o, 64);
+}
+
+static void lay_out_activations(struct tern_arena *a, struct tern_cpu *c)
+{
+    const struct tern_program *p = c->program;
+    const size_t chunk = c->limits.chunk;
+    c->rows = tern_carve_raw(a, chunk * c->low.row_floats, sizeof *c->rows, 64);
+    c->logit_rows = tern_carve_raw(a, (size_t)c->limits.n_logit_rows * c->low.logit_floats, sizeof(float), 64);
+    lay_out_records(a, &c->records, chunk, c->low.widest_in);
+    c->normed = c->low.norm_floats ? tern_carve_raw(a, chunk * c->low.widest_in, sizeof(float), 64) : NULL;
+    for (uint32_t i = 0; i < p->n_ropes; i++) {
+        c->inv_freq[i] = tern_carve_raw(a, p->ropes[i].n_rot / 2, sizeof(double), 64);
+        c->angles[i] = tern_carve_raw(a, chunk * p->ropes[i].n_rot, sizeof(float), 64);
+    }
+    c->row_span = tern_carve_raw(a, chunk, sizeof *c->row_span, 64);
+    lay_out_partials(a, c);
+}
+
+static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
+{
+    const struct tern_program *p = c->program;
+    uint32_t k_dim = 0, v_dim = 0;
+    size_t widest = c->low.widest_in, row_bytes = 0;
+    for (uint32_t i = 0; i < p->n_kv_groups; i++) {
+        k_dim = p->kv_groups[i].k_dim > k_dim ? p->kv_groups[i].k_dim : k_dim;
+        v_dim = p->kv_groups[i].v_dim > v_dim ? p->kv_groups[i].v_dim : v_dim;
+    }
+    for (uint32_t i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == TERN_OP_EMBED) {
+            const struct tern_weight *w = &p->weights[p->ops[i].weight];
+            const size_t n = (size_t)tern_row_bytes(c->model->tensors[w->tensor].type, w->n_cols);
+            row_bytes = n > row_bytes ? n : row_bytes;
+        }
+    const size_t cols = widest > padded(k_dim) ? widest : padded(k_dim);
+    for (uint32_t i = 0; i < c->limits.n_threads; i++) {
+        struct tern_cpu_thread t;
+        lay_out_records(a, &t.own, TERN_FEW_ROWS, widest);
+        t.norm = tern_carve_raw(a, TERN_FEW_ROWS * widest, sizeof(float), 64);
+        t.row = tern_carve_raw(a, row_bytes, 1, 64);
+        t.matmul = tern_carve_raw(a, 1, TERN_MATMUL_SCRATCH(cols), 64);
+        t.queries = tern_carve_raw(a, TERN_TILE_ROWS * padded(k_dim), sizeof(float), 64);
+        lay_out_records(a, &t.query_records, TERN_TILE_ROWS, k_dim);
+        t.scores = tern_carve_raw(a, TERN_TILE_ROWS * TERN_CHUNK, sizeof(float), 64);
+        t.part = tern_carve_raw(a, TERN_TILE_ROWS * padded(v_dim), sizeof(float), 64);
+        t.sum = tern_carve_raw(a, TERN_TILE_ROWS * padded(v_dim), sizeof(float), 64);
+        if (c->threads)
+            c->threads[i] = t;
+    }
+}
+
+/* The state itself and its tables come first in the scratch arena; c is where it is built
+ * while measuring. */
+static void lay_out_state(struct tern_arena *a, struct tern_cpu *c)
+{
+    struct tern_cpu *own = tern_carve_raw(a, 1, sizeof *c, 64);
+    (void)own; /* open copies *c there */
+    c->kernels = tern_carve(a, 1, sizeof *c->kernels, 64);
+    c->low.phases = tern_carve(a, c->low.n_phases, sizeof *c->low.phases, 64);
+    c->weights = tern_carve(a, c->program->n_weights, sizeof *c->weights, 64);
+    c->items = tern_carve(a, 2 * (size_t)c->low.n_phases, sizeof *c->items, 64);
+    c->threads = tern_carve(a, c->limits.n_threads, sizeof *c->threads, 64);
+}
+
+static tern_status begin(const struct tern_model *model, const struct tern_backend_plan *plan,
+                         struct tern_cpu *c, tern_error *err)
+{
+    memset(c, 0, sizeof *c);
+    c->model = model;
+    c->program = &model->program;
+    c->limits = *plan->limits;
+    return tern_lower(model, c->limits.exact, &c->low, err);
+}
+
+static tern_status need(tern_arena_need *out, const struct tern_arena *a, size_t align, tern_error *err)
+{
+    if (a->failed || a->used > SIZE_MAX - align)
+        return tern_fail(err, TERN_NO_MEMORY, "%s arena: its size passes what can be addressed", out->name);
+    out->align = align;
+    out->bytes = (a->used + align - 1) / align * align;
+    return TERN_OK;
+}
+
+static tern_status plan(const struct tern_model *model, const struct tern_backend_plan *p,
+                        tern_arena_need arenas[TERN_N_ARENAS], tern_error *err)
+{
+    struct tern_cpu c;
+    tern_status status = begin(model, p, &c, err);
+    if (status != TERN_OK)
+        return status;
+    struct tern_arena weights = tern_arena_measure(), kv = weights, activations = weights, scratch = weights;
+    lay_out_weights(&weights, model, NULL);
+    lay_out_pools(&kv, &c, p->n_blocks);
+    lay_out_state(&scratch, &c);
+    lay_out_threads(&scratch, &c);
+    lay_out_activations(&activations, &c);
+    if ((status = need(&arenas[TERN_ARENA_WEIGHTS], &weights, 4096, err)) != TERN_OK ||
+        (status = need(&arenas[TERN_ARENA_KV], &kv, 4096, err)) != TERN_OK ||
+        (status = need(&arenas[TERN_ARENA_ACTIVATIONS], &activations, 4096, err)) != TERN_OK)
+        return status;
+    return need(&arenas[TERN_ARENA_SCRATCH], &scratch, 4096, err);
+}
+
+/* Of the tables whose factors are this weight; -1: of those without factors. */
+static void rope_frequencies(struct tern_cpu *c, int32_t weight)
+{
+    for (uint32_t i = 0; i < c->program->n_ropes; i++) {
+        const struct tern_rope *rope = &c->program->ropes[i];
+        if (rope->factors != weight)
+            continue;
+        const float *factors = weight < 0 ? NULL : (const float *)c->weights[weight];
+        for (uint32_t j = 0; j < rope->n_rot / 2; j++)
+            c->inv_freq[i][j] = tern_rope_inv_freq(rope, factors, j);
+    }
+}
+
+static tern_status open_state(const struct tern_model *model, const struct tern_backend_plan *p,
+                              const tern_memory arenas[TERN_N_ARENAS], const tern_host *host,
+                              void **state, tern_error *err)
+{
+    struct tern_cpu c;
+    tern_status status = begin(model, p, &c, err);
+    if (status != TERN_OK)
+        return status;
+    struct tern_arena weights = tern_arena_over(arenas[TERN_ARENA_WEIGHTS].data, arenas[TERN_ARENA_WEIGHTS].size);
+    struct tern_arena kv = tern_arena_over(arenas[TERN_ARENA_KV].data, arenas[TERN_ARENA_KV].size);
+    struct tern_arena act = tern_arena_over(arenas[TERN_ARENA_ACTIVATIONS].data, arenas[TERN_ARENA_ACTIVATIONS].size);
+    struct tern_arena scratch = tern_arena_over(arenas[TERN_ARENA_SCRATCH].data, arenas[TERN_ARENA_SCRATCH].size);
+    c.host = *host;
+    lay_out_state(&scratch, &c);
+    if (!scratch.failed)
+        status = tern_lower(model, c.limits.exact, &c.low, err);
+    lay_out_weights(&weights, model, c.weights);
+    lay_out_pools(&kv, &c, p->n_blocks);
+    lay_out_threads(&scratch, &c);
+    lay_out_activations(&act, &c);
+    if (status != TERN_OK || weights.failed || kv.failed || act.failed || scratch.failed)
+        return tern_fail(err, TERN_NO_MEMORY, "cpu backend: an arena is smaller than its plan");
+    if (!tern_kernels_select(c.kernels, tern_cpu_features(), host->cpu))
+        return tern_fail(err, TERN_BAD_ARGUMENT, "host.cpu %s: no such variant in this build", host->cpu);
+    rope_frequencies(&c, -1);
+    *state = arenas[TERN_ARENA_SCRATCH].data;
+    memcpy(*state, &c, sizeof c);
+    return TERN_OK;
+}
+
+/* --- weights --- */
+
+static tern_status upload(void *state, uint32_t weight, uint32_t first_row, uint32_t n_rows,
+                          const void *rows, tern_error *err)
+{
+    (void)err;
+    struct tern_cpu *c = state;
+    const struct tern_weight *w = &c->program->weights[weight];
+    const uint32_t type = c->model->tensors[w->tensor].type;
+    if (!w->matrix) {
+        float *dst = (float *)c->weights[weight];
+        memset(dst, 0, padded(w->n_cols) * sizeof *dst);
+        tern_decode_row(type, rows, dst, w->n_cols);
+        rope_frequencies(c, (int32_t)weight);
+        return TERN_OK;
+    }
+    const size_t row_bytes = (size_t)tern_row_bytes(type, w->n_cols);
+    const size_t panel_bytes = (size_t)tern_panel_bytes(type, w->n_cols);
+    for (uint32_t r = 0; r < n_rows; r += TERN_PANEL_ROWS)
+        tern_pack_panel(type, (const uint8_t *)rows + r * row_bytes,
+                        n_rows - r < TERN_PANEL_ROWS ? n_rows - r : TERN_PANEL_ROWS, w->n_cols,
+                        c->weights[weight] + (size_t)(first_row + r) / TERN_PANEL_ROWS * panel_bytes);
+    return TERN_OK;
+}
+
+/* --- running --- */
+
+static void job(void *arg, uint32_t thread)
+{
+    struct tern_cpu *c = arg;
+    const uint32_t saved = tern_float_enter();
+    for (uint32_t i = 0; i < c->low.n_phases; i++) {
+        const struct tern_phase *ph = &c->low.phases[i];
+        if (tern_cpu_phase_rows(c, ph) == 0)
+            continue;
+        if (ph->kind == TERN_PHASE_ROWS)
+            tern_cpu_rows(c, ph, &c->threads[thread], &c->items[2 * i]);
+        else if (ph->kind == TERN_PHASE_MULTIPLY)
+            tern_cpu_multiply(c, ph, thread, &c->items[2 * i]);
+        else
+            tern_cpu_attend(c, ph, thread, &c->items[2 * i]);
+        tern_cpu_barrier(c, thread);
+    }
+    tern_float_leave(saved);
+}
+
+static tern_status submit(void *state, const struct tern_batch *batch, tern_error *err)
+{
+    (void)err;
+    struct tern_cpu *c = state;
+    c->batch = batch;
+    for (uint32_t i = 0; i < batch->n_spans; i++)
+        for (uint32_t r = 0; r < batch->spans[i].n_rows; r++)
+            c->row_span[batch->spans[i].first_row + r] = i;
+    for (uint32_t i = 0; i < 2 * c->low.n_phases; i++)
+        atomic_store_explicit(&c->items[i], 0, memory_order_relaxed);
+    if (c->limits.n_threads > 1)
+        c->host.parallel(c->host.self, job, c);
+    else
+        job(c, 0);
+    return TERN_OK;
+}
+
+static tern_status wait_logits(void *state, const float **logits, size_t *stride, tern_error *err)
+{
+    (void)err;
+    const struct tern_cpu *c = state;
+    *logits = tern_cpu_slot(c, c->program->logits);
+    *stride = c->low.slots[c->program->logits].stride;
+    return TERN_OK;
+}
+
+static tern_status copy_blocks(void *state, uint32_t group, const struct tern_block_copy *copies,
+                               size_t n, tern_error *err)
+{
+    (void)err;
+    const struct tern_cpu *c = state;
+    const struct tern_cpu_pool *p = &c->pools[group];
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t layer = 0; layer < c->program->kv_groups[group].n_layers; layer++) {
+            uint8_t *base = p->base + layer * p->layer_bytes;
+            memcpy(base + copies[i].to * p->block_bytes, base + copies[i].from * p->block_bytes, p->block_bytes);
+        }
+    return TERN_OK;
+}
+
+static void close_state(void *state)
+{
+    (void)state; /* nothing is held beyond the caller's arenas */
+}
+
+const struct tern_backend tern_backend_cpu = {
+    .name = "cpu",
+    .n_devices = n_devices,
+    .describe = describe,
+    .can_run = can_run,
+    .plan = plan,
+    .open = open_state,
+    .upload = upload,
+    .submit = submit,
+    .wait = wait_logits,
+    .copy_blocks = copy_blocks,
+    .close = close_state,
+};

@@ -1,0 +1,160 @@
+/* multiply.c: products of one input with one or more matrices, and what is fused to them.
+ *
+ * The input is prepared once (norm, records), by every thread for itself when rows are few.
+ * Items are ranges of panels; a matrix's columns of the result belong to whoever computed
+ * them, so bias and elementwise ops follow at once, in the same thread, from its cache.
+ */
+#include "platform/cpu/cpu.h"
+
+#include "runtime/model.h"
+
+#include <string.h>
+
+static const struct tern_op *op_at(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t i)
+{
+    return &c->program->ops[ph->first + i];
+}
+
+static uint32_t width_in(const struct tern_cpu *c, const struct tern_phase *ph)
+{
+    return c->program->slots[op_at(c, ph, ph->n_norm)->a].width;
+}
+
+/* Row `row` of the input: through the norm into `normed`, and to records. */
+static void prepare_row(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t row,
+                        float *normed, const struct tern_records *r, uint32_t at)
+{
+    const uint32_t n = width_in(c, ph), blocks = (n + 31) / 32;
+    const int16_t slot = op_at(c, ph, 0)->a;
+    const float *x = tern_cpu_slot(c, slot) + (size_t)row * c->low.slots[slot].stride;
+    if (ph->n_norm) {
+        const struct tern_op *norm = op_at(c, ph, 0);
+        c->kernels->rms_norm(normed, x, (const float *)c->weights[norm->weight], n, norm->x);
+        x = normed;
+    }
+    if (ph->needs_q)
+        c->kernels->quantize(r->q + (size_t)at * blocks * 32, r->d + (size_t)at * blocks,
+                            r->sum + (size_t)at * blocks * 2, x, n);
+}
+
+/* Fills acts, for this thread, with the prepared input of all rows. */
+static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
+                    atomic_uint *counter, struct tern_acts *acts)
+{
+    struct tern_cpu_thread *t = &c->threads[thread];
+    const uint32_t n_rows = tern_cpu_phase_rows(c, ph), n = width_in(c, ph);
+    const bool own = ph->alone && n_rows <= TERN_FEW_ROWS;
+    const struct tern_records *r = own ? &t->own : &c->records;
+    float *normed = own ? t->norm : c->normed;
+    const size_t stride = c->low.widest_in;
+    if (own) {
+        for (uint32_t row = 0; row < n_rows; row++)
+            prepare_row(c, ph, row, normed + row * stride, r, row);
+    } else if (ph->n_norm || ph->needs_q) {
+        uint32_t first, last;
+        while (tern_cpu_take(counter, n_rows, 1, &first, &last))
+            prepare_row(c, ph, first, ph->needs_x ? normed + first * stride : t->norm, r, first);
+        tern_cpu_barrier(c, thread);
+    }
+    const int16_t slot = op_at(c, ph, 0)->a;
+    *acts = (struct tern_acts){
+        .n_tokens = n_rows,
+        .x = ph->n_norm ? normed : tern_cpu_slot(c, slot),
+        .x_stride = ph->n_norm ? stride : c->low.slots[slot].stride,
+        .q = r->q, .d = r->d, .sum = r->sum, .n_blocks = (n + 31) / 32,
+    };
+}
+
+/* Panels first .. last - 1 of the i-th product, with its bias. */
+static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t i,
+                    const struct tern_acts *acts, struct tern_cpu_thread *t, uint32_t first, uint32_t last)
+{
+    const struct tern_op *op = op_at(c, ph, ph->n_norm + i);
+    const struct tern_weight *w = &c->program->weights[op->weight];
+    const uint32_t type = c->model->tensors[w->tensor].type;
+    const struct tern_matmul m = {
+        .format = tern_format_of(type),
+        .panels = c->weights[op->weight],
+        .panel_bytes = tern_panel_bytes(type, w->n_cols),
+        .n_cols = w->n_cols,
+        .acts = acts,
+        .dst = tern_cpu_slot(c, op->dst),
+        .dst_stride = c->low.slots[op->dst].stride,
+        .scratch = t->matmul,
+    };
+    tern_kernels_matmul(c->kernels, type, c->limits.exact)(&m, first, last - first);
+    if (op->bias < 0)
+        return;
+    const float *bias = (const float *)c->weights[op->bias] + first * TERN_PANEL_ROWS;
+    for (size_t row = 0; row < acts->n_tokens; row++) {
+        float *d = m.dst + row * m.dst_stride + first * TERN_PANEL_ROWS;
+        c->kernels->add(d, d, bias, (size_t)(last - first) * TERN_PANEL_ROWS);
+    }
+}
+
+/* One elementwise op on columns first .. first + n - 1 of all rows. */
+static void columns(const struct tern_cpu *c, const struct tern_op *op, uint32_t n_rows, size_t first, size_t n)
+{
+    const struct tern_kernels *k = c->kernels;
+    for (uint32_t row = 0; row < n_rows; row++) {
+        float *dst = tern_cpu_slot(c, op->dst) + row * (size_t)c->low.slots[op->dst].stride + first;
+        const float *a = tern_cpu_slot(c, op->a) + row * (size_t)c->low.slots[op->a].stride + first;
+        const float *b = op->b < 0 ? NULL
+                                   : tern_cpu_slot(c, op->b) + row * (size_t)c->low.slots[op->b].stride + first;
+        switch (op->kind) {
+        case TERN_OP_ADD: k->add(dst, a, b, n); break;
+        case TERN_OP_SILU_MUL: k->silu_mul(dst, a, b, n); break;
+        case TERN_OP_GELU_MUL: k->gelu_mul(dst, a, b, n); break;
+        case TERN_OP_SOFTCAP: k->softcap(dst, a, op->x, n); break;
+        default: k->scale(dst, a, op->x, n); break;
+        }
+    }
+}
+
+static uint32_t panels_of(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t i)
+{
+    return (c->program->weights[op_at(c, ph, ph->n_norm + i)->weight].n_rows + TERN_PANEL_ROWS - 1) /
+           TERN_PANEL_ROWS;
+}
+
+static void elementwise_ops(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t n_rows,
+                            uint32_t first, uint32_t last)
+{
+    for (uint32_t i = ph->n_norm + ph->n_matmuls; i < ph->n; i++) {
+        const struct tern_op *op = op_at(c, ph, i);
+        const size_t width = c->program->slots[op->dst].width, at = (size_t)first * TERN_PANEL_ROWS;
+        const size_t end = (size_t)last * TERN_PANEL_ROWS < width ? (size_t)last * TERN_PANEL_ROWS : width;
+        if (at < end)
+            columns(c, op, n_rows, at, end - at);
+    }
+}
+
+/* Items small enough that the last ones even out, large enough that the counter is idle. */
+static uint32_t step_for(const struct tern_cpu *c, uint32_t n)
+{
+    const uint32_t parts = c->limits.n_threads == 1 ? 1 : c->limits.n_threads * 8;
+    return n < parts ? 1 : n / parts;
+}
+
+void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread, atomic_uint *counters)
+{
+    struct tern_cpu_thread *t = &c->threads[thread];
+    struct tern_acts acts;
+    prepare(c, ph, thread, counters, &acts);
+    const uint32_t n_rows = (uint32_t)acts.n_tokens;
+    uint32_t total = 0, first, last;
+    for (uint32_t i = 0; i < ph->n_matmuls; i++)
+        total = ph->coupled ? panels_of(c, ph, 0) : total + panels_of(c, ph, i);
+    while (tern_cpu_take(counters + 1, total, step_for(c, total), &first, &last)) {
+        uint32_t start = 0;
+        for (uint32_t i = 0; i < ph->n_matmuls; i++) {
+            const uint32_t n = panels_of(c, ph, i);
+            const uint32_t from = first > start ? first - start : 0, to = last - start < n ? last - start : n;
+            if (last > start && from < to)
+                product(c, ph, i, &acts, t, from, to);
+            if (!ph->coupled)
+                start += n;
+        }
+        elementwise_ops(c, ph, n_rows, first, last);
+    }
+}
