@@ -8,6 +8,7 @@
  * same operations in the same order, so the bits do not tell.
  */
 #include "platform/cpu/cpu.h"
+#include "platform/cpu/kv_store.h"
 
 #include <math.h>
 #include <string.h>
@@ -89,7 +90,7 @@ static void gather_queries(const struct tern_cpu *c, const struct tile *t, struc
     *acts = (struct tern_acts){.n_tokens = n, .x = th->queries, .x_stride = dim,
                                .q = th->query_records.q, .d = th->query_records.d,
                                .sum = th->query_records.sum, .n_blocks = blocks};
-    if (c->limits.k_type != TERN_KV_Q8_0)
+    if (c->k_type != TERN_TYPE_Q8_0)
         return;
     for (uint32_t r = 0; r < n; r++)
         c->kernels->quantize(th->query_records.q + (size_t)r * blocks * 32, th->query_records.d + (size_t)r * blocks,
@@ -129,14 +130,12 @@ static const uint8_t *block_of(const struct tile *t, uint32_t chunk, uint32_t b)
 static void score_chunk(const struct tern_cpu *c, const struct tile *t, const struct tern_acts *acts,
                         struct tern_cpu_thread *th, uint32_t chunk, uint32_t least, uint32_t most)
 {
-    static const uint32_t types[] = {[TERN_KV_F16] = TERN_TYPE_F16, [TERN_KV_F32] = TERN_TYPE_F32,
-                                     [TERN_KV_Q8_0] = TERN_TYPE_Q8_0};
-    const uint32_t type = types[c->limits.k_type];
+    const enum tern_type type = c->k_type;
     tern_matmul_fn *matmul = tern_kernels_matmul(c->kernels, type, false);
     struct tern_matmul m = {
         .format = tern_format_of(type),
         .panel_bytes = t->pool->k_bytes,
-        .n_cols = type == TERN_TYPE_Q8_0 ? acts->n_blocks * 32 : t->group->k_dim,
+        .n_cols = tern_kv_k_cols(type, t->group->k_dim),
         .acts = acts, .dst_stride = TERN_CHUNK, .scratch = th->matmul,
     };
     for (uint32_t b = least / TERN_BLOCK_TOKENS; b * TERN_BLOCK_TOKENS < most; b++) {
@@ -172,12 +171,10 @@ static bool run_chunk(const struct tern_cpu *c, const struct tile *t, const stru
         blocks[b] = block_of(t, chunk, b) + v_at;
     const struct tern_values v = {
         .block = blocks, .dim = t->group->v_dim, .n_rows = acts->n_tokens,
-        .row_bytes = t->pool->v_bytes / TERN_BLOCK_TOKENS,
+        .row_bytes = t->pool->v_row_bytes,
         .p = th->scores, .lo = lo, .hi = hi, .o = th->part, .o_stride = t->group->v_dim,
     };
-    tern_values_fn *const values[] = {[TERN_KV_F16] = k->values_f16, [TERN_KV_F32] = k->values_f32,
-                                      [TERN_KV_Q8_0] = k->values_q8_0};
-    values[c->limits.v_type](&v);
+    (c->v_type == TERN_TYPE_F16 ? k->values_f16 : c->v_type == TERN_TYPE_F32 ? k->values_f32 : k->values_q8_0)(&v);
     return true;
 }
 

@@ -59,8 +59,9 @@ static void lay_out_pools(struct tern_arena *a, struct tern_cpu *c, const uint32
     for (uint32_t i = 0; i < c->program->n_kv_groups; i++) {
         const struct tern_kv_group *g = &c->program->kv_groups[i];
         struct tern_cpu_pool *p = &c->pools[i];
-        p->k_bytes = tern_kv_k_bytes(c->limits.k_type, g->k_dim);
-        p->v_bytes = tern_kv_v_bytes(c->limits.v_type, g->v_dim);
+        p->k_bytes = tern_kv_k_bytes(c->k_type, g->k_dim);
+        p->v_bytes = tern_kv_v_bytes(c->v_type, g->v_dim);
+        p->v_row_bytes = tern_kv_v_row_bytes(c->v_type, g->v_dim);
         p->block_bytes = g->n_kv_heads * (p->k_bytes + p->v_bytes);
         p->layer_bytes = p->block_bytes * n_blocks[i];
         p->n_blocks = n_blocks[i];
@@ -155,6 +156,11 @@ static void lay_out_state(struct tern_arena *a, struct tern_cpu *c)
     c->threads = tern_carve(a, c->limits.n_threads, sizeof *c->threads, 64);
 }
 
+static enum tern_type cache_type(tern_kv_type type)
+{
+    return type == TERN_KV_F32 ? TERN_TYPE_F32 : type == TERN_KV_F16 ? TERN_TYPE_F16 : TERN_TYPE_Q8_0;
+}
+
 static tern_status begin(const struct tern_model *model, const struct tern_backend_plan *plan,
                          struct tern_cpu *c, tern_error *err)
 {
@@ -162,6 +168,8 @@ static tern_status begin(const struct tern_model *model, const struct tern_backe
     c->model = model;
     c->program = &model->program;
     c->limits = *plan->limits;
+    c->k_type = cache_type(c->limits.k_type);
+    c->v_type = cache_type(c->limits.v_type);
     return tern_lower(model, c->limits.exact, &c->low, err);
 }
 

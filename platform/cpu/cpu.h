@@ -33,6 +33,7 @@ struct tern_cpu_thread {
 struct tern_cpu_pool {           /* of one KV group */
     uint8_t *base;
     size_t k_bytes, v_bytes;     /* of a block, one KV head */
+    size_t v_row_bytes;          /* from one token's values to the next one's */
     size_t block_bytes, layer_bytes;
     uint32_t n_blocks;
 };
@@ -44,6 +45,7 @@ struct tern_cpu {
     const struct tern_model *model;
     const struct tern_program *program;
     tern_limits limits;
+    enum tern_type k_type, v_type; /* of the cache */
     tern_host host;
     struct tern_kernels *kernels;
     struct tern_lowered low;

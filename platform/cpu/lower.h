@@ -36,7 +36,7 @@ struct tern_phase {
 
 /* Where a slot lies: floats a row, in the area of all rows or in that of rows with logits. A
  * slot whose stride is 0 is never stored. */
-struct tern_slot_place { uint32_t offset, stride; bool on_logits; };
+struct tern_slot_place { uint32_t offset, stride : 31, on_logits : 1; };
 
 struct tern_lowered {
     uint32_t n_phases;
