@@ -41,21 +41,20 @@ static inline float tern_f16_to_f32(uint16_t h)
     return tern_half_float(u | sign);
 }
 
+/* Without branches, so that a loop over an array becomes vectors. A number of exponent e plus
+ * 2^(e + 13) is rounded by the addition to the 11 bits of a half, which are then the lowest ones
+ * of the sum. Below 2^-14 e stays there, which makes subnormals; 65536 stands for all above. */
 static inline uint16_t tern_f32_to_f16(float f)
 {
     const uint32_t u = tern_half_bits(f);
-    const uint32_t sign = (u >> 16) & 0x8000u;
-    const uint32_t a = u & 0x7fffffffu;
-    uint32_t h;
-    if (a > 0x7f800000u)
-        h = 0x7e00u | ((a >> 13) & 0x3ffu);
-    else if (a >= 0x477ff000u) /* 65520: halfway between 65504 and what would be 65536 */
-        h = 0x7c00u;
-    else if (a < 0x38800000u) /* below 2^-14: adding 1/2 rounds to a multiple of 2^-24 */
-        h = tern_half_bits(tern_half_float(a) + 0.5f) - 0x3f000000u;
-    else
-        h = (a - (112u << 23) + 0xfffu + ((a >> 13) & 1u)) >> 13;
-    return (uint16_t)(sign | h);
+    const int32_t a = (int32_t)(u & 0x7fffffffu);
+    const int32_t limited = a < 0x47800000 ? a : 0x47800000;
+    const int32_t e = (limited & 0x7f800000) > 0x38800000 ? limited & 0x7f800000 : 0x38800000;
+    const uint32_t magic = (uint32_t)e + (13u << 23);
+    const float sum = tern_half_float((uint32_t)limited) + tern_half_float(magic);
+    const uint32_t h = ((uint32_t)(e - 0x38800000) >> 13) + tern_half_bits(sum) - magic;
+    const uint32_t quiet = a > 0x7f800000 ? 0x200u | ((uint32_t)a >> 13 & 0x3ffu) : 0;
+    return (uint16_t)((u >> 16 & 0x8000u) | h | quiet);
 }
 
 static inline float tern_bf16_to_f32(uint16_t h)

@@ -68,41 +68,71 @@ static void store_k_q8_0(uint8_t *block, size_t token, const float *k, size_t di
     }
 }
 
-void tern_kv_store_k(enum tern_type type, void *block, size_t token, const float *k, size_t dim)
+/* In a plain loop, which compilers turn into vectors. */
+static void to_halves(uint16_t *restrict to, const float *restrict x, size_t n)
 {
-    uint8_t *at = block;
-    if (type == TERN_TYPE_Q8_0) {
-        store_k_q8_0(at, token, k, dim);
-        return;
-    }
-    for (size_t i = 0; i < dim; i++) {
-        if (type == TERN_TYPE_F32) {
-            memcpy(at + 4 * (TERN_KV_TOKENS * i + token), k + i, 4);
-            continue;
-        }
-        const uint16_t half = tern_f32_to_f16(k[i]);
-        memcpy(at + 2 * (TERN_KV_TOKENS * i + token), &half, 2);
+    for (size_t i = 0; i < n; i++)
+        to[i] = tern_f32_to_f16(x[i]);
+}
+
+enum { HALVES = 64 }; /* converted at a time */
+
+static void store_k_f16(uint8_t *block, size_t token, const float *k, size_t dim)
+{
+    uint16_t halves[HALVES];
+    uint8_t *at = block + 2 * token;
+    for (size_t i = 0; i < dim; i += HALVES) {
+        const size_t n = dim - i < HALVES ? dim - i : HALVES;
+        to_halves(halves, k + i, n);
+        for (size_t j = 0; j < n; j++, at += 2 * TERN_KV_TOKENS)
+            memcpy(at, halves + j, 2);
     }
 }
 
-void tern_kv_store_v(enum tern_type type, void *block, size_t token, const float *v, size_t dim)
+static void store_v_f16(uint8_t *row, const float *v, size_t dim)
 {
-    uint8_t *row = (uint8_t *)block + token * row_bytes(type, dim);
-    if (type == TERN_TYPE_F32) {
-        memcpy(row, v, 4 * dim);
-        return;
+    uint16_t halves[HALVES];
+    for (size_t i = 0; i < dim; i += HALVES) {
+        const size_t n = dim - i < HALVES ? dim - i : HALVES;
+        to_halves(halves, v + i, n);
+        memcpy(row + 2 * i, halves, 2 * n);
     }
-    if (type == TERN_TYPE_F16) {
-        for (size_t i = 0; i < dim; i++) {
-            const uint16_t half = tern_f32_to_f16(v[i]);
-            memcpy(row + 2 * i, &half, 2);
-        }
-        return;
-    }
+}
+
+static void store_v_q8_0(uint8_t *row, const float *v, size_t dim)
+{
     for (size_t i = 0; i < dim; i += TERN_SUB, row += Q8_0_BYTES) {
         int8_t q[TERN_SUB];
         const uint16_t d = quantize(q, v + i, dim - i < TERN_SUB ? dim - i : TERN_SUB);
         memcpy(row, &d, 2);
         memcpy(row + 2, q, TERN_SUB);
     }
+}
+
+static void store_k_f32(uint8_t *block, size_t token, const float *k, size_t dim)
+{
+    uint8_t *at = block + 4 * token;
+    for (size_t i = 0; i < dim; i++, at += 4 * TERN_KV_TOKENS)
+        memcpy(at, k + i, 4);
+}
+
+void tern_kv_store_k(enum tern_type type, void *block, size_t token, const float *k, size_t dim)
+{
+    if (type == TERN_TYPE_Q8_0)
+        store_k_q8_0(block, token, k, dim);
+    else if (type == TERN_TYPE_F16)
+        store_k_f16(block, token, k, dim);
+    else
+        store_k_f32(block, token, k, dim);
+}
+
+void tern_kv_store_v(enum tern_type type, void *block, size_t token, const float *v, size_t dim)
+{
+    uint8_t *row = (uint8_t *)block + token * row_bytes(type, dim);
+    if (type == TERN_TYPE_Q8_0)
+        store_v_q8_0(row, v, dim);
+    else if (type == TERN_TYPE_F16)
+        store_v_f16(row, v, dim);
+    else
+        memcpy(row, v, 4 * dim);
 }

@@ -1,4 +1,4 @@
-/* test_attention.c: a whole attention row, chunk by chunk over the cache's blocks as a backend
+/* test_attention_ref.c: a whole attention row, chunk by chunk over the cache's blocks as a backend
  * walks them, against a plain softmax in doubles. */
 #include <setjmp.h>
 #include <stdarg.h>
