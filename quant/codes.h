@@ -38,10 +38,23 @@ static inline void tern_codes_halves(struct tern_codes *out, float scale, int sc
     out->sc[1] = (int16_t)sc1;
 }
 
-/* Nibble i of 16 bytes: the low ones are elements 0..15, the high ones 16..31. */
-static inline int tern_nibble(const uint8_t *q, int i)
+/* 16 bytes of nibbles: the low ones are elements 0..15, the high ones 16..31. */
+static inline void tern_codes_nibbles(struct tern_codes *out, const uint8_t *q)
 {
-    return i < 16 ? q[i] & 15 : q[i - 16] >> 4;
+    for (int i = 0; i < 16; i++) {
+        out->q[i] = (int8_t)(q[i] & 15);
+        out->q[i + 16] = (int8_t)(q[i] >> 4);
+    }
+}
+
+/* The same through a table. */
+static inline void tern_codes_lookup(struct tern_codes *out, const uint8_t *q,
+                                     const int8_t table[16])
+{
+    for (int i = 0; i < 16; i++) {
+        out->q[i] = table[q[i] & 15];
+        out->q[i + 16] = table[q[i] >> 4];
+    }
 }
 
 #endif

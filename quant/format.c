@@ -172,19 +172,38 @@ void tern_unpack_row(uint32_t type, const void *panel, size_t r, size_t n, void 
                           (uint8_t *)row + i * f->n_bytes);
 }
 
-void tern_panel_to_codes(const struct tern_format *f, const uint8_t *block, uint32_t sub,
-                         struct tern_panel_codes *out)
+static void put_row(const struct tern_codes *c, size_t r, struct tern_panel_codes *out)
+{
+    for (size_t j = 0; j < TERN_SUB / 4; j++)
+        memcpy(out->q[j][r], c->q + 4 * j, 4);
+    out->scale[r] = c->scale;
+    out->min[r] = c->min;
+    memcpy(out->sc[r], c->sc, sizeof c->sc);
+    memcpy(out->m[r], c->m, sizeof c->m);
+}
+
+static void subs_to_codes(const struct tern_format *f, const uint8_t *block, uint32_t first,
+                          uint32_t n, struct tern_panel_codes *out)
 {
     for (size_t r = 0; r < TERN_PANEL_ROWS; r++) {
         uint8_t row_block[TERN_MAX_BLOCK_BYTES];
         struct tern_codes c;
         tern_unpack_block(f, block, r, row_block);
-        f->codes(row_block, sub, &c);
-        for (size_t j = 0; j < TERN_SUB / 4; j++)
-            memcpy(out->q[j][r], c.q + 4 * j, 4);
-        out->scale[r] = c.scale;
-        out->min[r] = c.min;
-        memcpy(out->sc[r], c.sc, sizeof c.sc);
-        memcpy(out->m[r], c.m, sizeof c.m);
+        for (uint32_t i = 0; i < n; i++) {
+            f->codes(row_block, first + i, &c);
+            put_row(&c, r, out + i);
+        }
     }
+}
+
+void tern_panel_to_codes(const struct tern_format *f, const uint8_t *block, uint32_t sub,
+                         struct tern_panel_codes *out)
+{
+    subs_to_codes(f, block, sub, 1, out);
+}
+
+void tern_panel_block_to_codes(const struct tern_format *f, const uint8_t *block,
+                               struct tern_panel_codes *out)
+{
+    subs_to_codes(f, block, 0, f->n_elems / TERN_SUB, out);
 }

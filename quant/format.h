@@ -88,5 +88,8 @@ struct tern_panel_codes {
 };
 void tern_panel_to_codes(const struct tern_format *f, const uint8_t *block, uint32_t sub,
                          struct tern_panel_codes *out);
+/* All of a block, n_elems / 32 of out; its rows are unpacked once. */
+void tern_panel_block_to_codes(const struct tern_format *f, const uint8_t *block,
+                               struct tern_panel_codes *out);
 
 #endif

@@ -16,6 +16,5 @@ void tern_mxfp4_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out
     const uint32_t e = block[0];
     /* 2^(e - 128); the two smallest are subnormal. */
     tern_codes_whole(out, tern_half_float(e < 2 ? 0x00200000u << e : (e - 1) << 23));
-    for (int i = 0; i < TERN_SUB; i++)
-        out->q[i] = e2m1_doubled[tern_nibble(block + 1, i)];
+    tern_codes_lookup(out, block + 1, e2m1_doubled);
 }

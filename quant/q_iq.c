@@ -145,8 +145,7 @@ void tern_iq4_nl_codes(const uint8_t *block, uint32_t sub, struct tern_codes *ou
 {
     (void)sub;
     tern_codes_whole(out, tern_load_f16(block));
-    for (int i = 0; i < TERN_SUB; i++)
-        out->q[i] = iq4_values[tern_nibble(block + 2, i)];
+    tern_codes_lookup(out, block + 2, iq4_values);
 }
 
 /* d | u16: two high bits of each s | 4 bytes of low nibbles | 8 x 16 nibble pairs; s - 32 */
@@ -155,6 +154,5 @@ void tern_iq4_xs_codes(const uint8_t *block, uint32_t sub, struct tern_codes *ou
     const int low = block[4 + sub / 2] >> (4 * (sub % 2)) & 15;
     const int high = tern_load_u16(block + 2) >> (2 * sub) & 3;
     tern_codes_whole(out, tern_load_f16(block) * (float)((low | high << 4) - 32));
-    for (int i = 0; i < TERN_SUB; i++)
-        out->q[i] = iq4_values[tern_nibble(block + 8 + 16 * sub, i)];
+    tern_codes_lookup(out, block + 8 + 16 * sub, iq4_values);
 }

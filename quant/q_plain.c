@@ -15,16 +15,16 @@ void tern_q4_0_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out)
 {
     (void)sub;
     tern_codes_whole(out, tern_load_f16(block));
+    tern_codes_nibbles(out, block + 2);
     for (int i = 0; i < TERN_SUB; i++)
-        out->q[i] = (int8_t)(tern_nibble(block + 2, i) - 8);
+        out->q[i] = (int8_t)(out->q[i] - 8);
 }
 
 void tern_q4_1_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out)
 {
     (void)sub;
     tern_codes_with_min(out, tern_load_f16(block), -tern_load_f16(block + 2));
-    for (int i = 0; i < TERN_SUB; i++)
-        out->q[i] = (int8_t)tern_nibble(block + 4, i);
+    tern_codes_nibbles(out, block + 4);
 }
 
 void tern_q5_0_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out)
@@ -32,8 +32,9 @@ void tern_q5_0_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out)
     (void)sub;
     const uint32_t high = tern_load_u32(block + 2);
     tern_codes_whole(out, tern_load_f16(block));
+    tern_codes_nibbles(out, block + 6);
     for (int i = 0; i < TERN_SUB; i++)
-        out->q[i] = (int8_t)((tern_nibble(block + 6, i) | (int)(high >> i & 1) << 4) - 16);
+        out->q[i] = (int8_t)((out->q[i] | (int)(high >> i & 1) << 4) - 16);
 }
 
 void tern_q5_1_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out)
@@ -41,8 +42,9 @@ void tern_q5_1_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out)
     (void)sub;
     const uint32_t high = tern_load_u32(block + 4);
     tern_codes_with_min(out, tern_load_f16(block), -tern_load_f16(block + 2));
+    tern_codes_nibbles(out, block + 8);
     for (int i = 0; i < TERN_SUB; i++)
-        out->q[i] = (int8_t)(tern_nibble(block + 8, i) | (int)(high >> i & 1) << 4);
+        out->q[i] = (int8_t)(out->q[i] | (int)(high >> i & 1) << 4);
 }
 
 void tern_q8_0_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out)

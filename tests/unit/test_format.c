@@ -145,7 +145,7 @@ static void codes_of_a_panel_are_the_codes_of_its_rows(void **state)
 {
     (void)state;
     static uint8_t rows[TERN_PANEL_ROWS * MAX_ROW], panel[TERN_PANEL_ROWS * MAX_ROW];
-    static struct tern_panel_codes pc;
+    static struct tern_panel_codes pc, all[8];
     for (size_t t = 0; t < N_TYPES; t++) {
         const struct tern_format *f = tern_format_of(types[t]);
         if (!f->codes)
@@ -153,9 +153,11 @@ static void codes_of_a_panel_are_the_codes_of_its_rows(void **state)
         const size_t n = few(f), bytes = tern_row_bytes(types[t], n);
         fill(rows, sizeof rows);
         tern_pack_panel(types[t], rows, 16, n, panel);
-        for (size_t b = 0; b < n / f->n_elems; b++)
+        for (size_t b = 0; b < n / f->n_elems; b++) {
+            tern_panel_block_to_codes(f, panel + b * 16 * f->n_bytes, all);
             for (uint32_t sub = 0; sub < f->n_elems / 32u; sub++) {
                 tern_panel_to_codes(f, panel + b * 16 * f->n_bytes, sub, &pc);
+                assert_memory_equal(&all[sub], &pc, sizeof pc);
                 for (size_t r = 0; r < 16; r++) {
                     struct tern_codes c;
                     f->codes(rows + r * bytes + b * f->n_bytes, sub, &c);
@@ -166,6 +168,7 @@ static void codes_of_a_panel_are_the_codes_of_its_rows(void **state)
                     assert_memory_equal(pc.m[r], c.m, sizeof c.m);
                 }
             }
+        }
     }
 }
 

@@ -18,6 +18,17 @@ static void codes_of(const struct tern_matmul *m, size_t panel, size_t sub,
                         (uint32_t)(sub % n_subs), out);
 }
 
+/* Subs first .. first + n - 1, whole blocks: both are multiples of a block's, 8 or 1. */
+static void block_codes_of(const struct tern_matmul *m, size_t panel, size_t first, size_t n,
+                           struct tern_panel_codes *out)
+{
+    const size_t n_subs = m->format->n_elems / TERN_SUB;
+    const size_t block_bytes = (size_t)TERN_PANEL_ROWS * m->format->n_bytes;
+    const uint8_t *block = m->panels + panel * m->panel_bytes + first / n_subs * block_bytes;
+    for (size_t i = 0; i < n; i += n_subs, block += block_bytes)
+        tern_panel_block_to_codes(m->format, block, out + i);
+}
+
 /* sc0 * dot0 + sc1 * dot1 of 8 rows. Codes may be -128, which abs leaves as 128 unsigned. */
 TERN_INLINE __m256i dot_codes(const struct tern_panel_codes *w, unsigned half, const int8_t *q)
 {
@@ -74,8 +85,7 @@ void tern_matmul_codes_avx2(const struct tern_matmul *m, size_t first, size_t n)
         zero_panel(m, p);
         for (size_t s = 0; s < n_subs; s += CODES_SUBS) {
             const size_t n_now = n_subs - s < CODES_SUBS ? n_subs - s : CODES_SUBS;
-            for (size_t i = 0; i < n_now; i++)
-                codes_of(m, p, s + i, w + i);
+            block_codes_of(m, p, s, n_now, w);
             for (size_t t = 0; t < a->n_tokens; t++) {
                 const size_t i = t * a->n_blocks + s;
                 step_codes(w, n_now, m->format->has_min,
