@@ -10,7 +10,7 @@ import tree
 WORDS = [
     ("a path of one machine", r"(?<![\w.$}/-])/(wo" "rk|far" "m|ho" "me)/"),
     ("a number of a discussion", r"\biss" r"ue #?\d+\b"),
-    ("a mark of unfinished work", "TO" "DO|FIX" "ME|X" "XX"),
+    ("a mark of unfinished work", r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b"),
     ("a registry's address",
      r"(py" r"pi|python" r"hosted|registry\.np" r"mjs|hugging" r"face)\.(org|com|co)\b"),
     ("a banner", r"[/#*]\s*[-=*#]{20,}"),
