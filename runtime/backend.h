@@ -48,9 +48,11 @@ struct tern_backend {
                         const tern_memory arenas[TERN_N_ARENAS], const tern_host *host,
                         void **state, tern_error *err);
     /* n_rows rows of a weight as they are in the file, from first_row (a multiple of 16) on; a
-     * vector is one row. All rows of a weight come once, in order. */
+     * vector is one row. All rows of a weight come once, in order. The rows may lie in the
+     * scratch arena, which is not touched before the first submit. */
     tern_status (*upload)(void *state, uint32_t weight, uint32_t first_row, uint32_t n_rows,
                           const void *rows, tern_error *err);
+    /* At least one row; perhaps none whose logits are wanted. */
     tern_status (*submit)(void *state, const struct tern_batch *batch, tern_error *err);
     /* The logits of the last submit: n_logits rows, *stride floats apart, in the backend's own
      * memory until the next submit. */

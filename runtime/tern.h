@@ -245,7 +245,8 @@ typedef struct tern_limits {
     uint32_t n_threads;   /* of the host; 0: 1; at most 256 */
     uint32_t n_logit_rows;/* rows of a step that can have logits; 0: n_seqs */
     uint32_t n_logprobs;  /* most log-probabilities reported a token; 0: none; at most 1024 */
-    uint32_t n_kv_tokens; /* tokens of the KV pool, all sequences together; 0: n_seqs * n_ctx */
+    uint32_t n_kv_tokens; /* tokens of the KV pool, all sequences together, at least n_ctx; 0:
+                             n_seqs * n_ctx, each rounded up to a block */
     uint32_t n_stop_bytes;/* of all stop strings of one sequence; 0: 1024 */
     tern_kv_type k_type, v_type;
     bool exact;           /* activations stay float32, K and V too: to compare with a float reference */
@@ -334,7 +335,7 @@ typedef struct tern_seq_options {
     bool ignore_eos;        /* end tokens are sampled and reported like others */
     bool special;           /* control tokens are written into text */
     bool no_kv_sharing;     /* this sequence neither finds nor leaves a prefix */
-    bool prefill_only;      /* nothing is generated: the sequence is done once it is fed */
+    bool prefill_only;      /* nothing is generated: once all is computed it ends, as "length" */
 } tern_seq_options;
 
 typedef enum tern_stop {
@@ -346,7 +347,8 @@ TERN_API const char *tern_stop_name(tern_stop stop); /* "eos", "stop", "length",
 typedef struct tern_logprob { tern_token token; float logprob; } tern_logprob;
 
 typedef enum tern_event_kind {
-    TERN_EVENT_PROMPT, /* log-probabilities of a prompt token, in order of position */
+    TERN_EVENT_PROMPT, /* log-probabilities of a prompt token, in order of position; the first
+                          token of a sequence follows nothing and has none */
     TERN_EVENT_TOKEN,  /* a token was generated; text may be empty while a character or a stop
                           string is unfinished */
     TERN_EVENT_DONE,   /* no more until it is fed again; text is what was held back */
@@ -355,7 +357,7 @@ typedef enum tern_event_kind {
 typedef struct tern_event {
     tern_event_kind kind;
     tern_seq seq;
-    tern_token token;
+    tern_token token;              /* with DONE: the end token, which is not kept, or -1 */
     uint32_t position;             /* of the token in its sequence */
     float logprob;                 /* of the token, in the model's raw distribution; only where
                                       n_logprobs or n_prompt_logprobs asked for it */
@@ -377,10 +379,13 @@ typedef struct tern_seq_info {
 /* TERN_AGAIN when n_seqs are open. Parameters out of range are TERN_BAD_ARGUMENT. */
 TERN_API TERN_MUST_CHECK tern_status tern_seq_open(tern_engine *engine,
                                                    const tern_seq_options *options, tern_seq *out);
-/* Appends tokens and sets the sequence running. More than fits in the context is refused whole. */
+/* Appends tokens and sets the sequence running; none are needed if it holds some. More than
+ * fits in the context, with room for one token to generate unless prefill_only, is refused
+ * whole. A sequence that was fed and has generated nothing yet may be fed more. */
 TERN_API TERN_MUST_CHECK tern_status tern_seq_feed(tern_engine *engine, tern_seq seq,
                                                    const tern_token *tokens, size_t n_tokens);
-/* A copy that shares every block until one of them writes to it; stream is the copy's own. */
+/* A copy, running if the sequence is, that shares every block until one of them writes to it;
+ * stream is the copy's own. */
 TERN_API TERN_MUST_CHECK tern_status tern_seq_fork(tern_engine *engine, tern_seq seq,
                                                    uint64_t stream, tern_seq *out);
 /* Keeps the first n_keep tokens and stops the sequence. */
@@ -400,8 +405,9 @@ TERN_API TERN_MUST_CHECK tern_status tern_step(tern_engine *engine, tern_event *
 
 /* --- the layer below: one forward pass, and one choice, by hand --- */
 
-/* Rows of one sequence stand together in ascending position and continue what it holds: the
- * first is at its n_computed. At most chunk rows, at most n_logit_rows of them with logits. */
+/* Rows of one sequence, which does not run, stand together and are appended to what it holds;
+ * what it holds and is not in the cache is computed first. At most chunk rows, at most
+ * n_logit_rows of them with logits. TERN_AGAIN: the pool cannot hold these sequences together. */
 typedef struct tern_row { tern_seq seq; tern_token token; bool want_logits; } tern_row;
 
 TERN_API TERN_MUST_CHECK tern_status tern_decode(tern_engine *engine, const tern_row *rows,
