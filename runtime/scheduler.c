@@ -136,7 +136,33 @@ static bool any_admitted(struct tern_engine *e)
     return false;
 }
 
-/* One that nobody else competes with always gets in: a plan holds a whole context. */
+/* Whether another sequence is about to compute more of this one's prefix than was found: then
+ * waiting for it is cheaper than doing the same work beside it. */
+static bool is_being_computed(struct tern_engine *e, const struct tern_sequence *s)
+{
+    for (uint32_t i = 0; i < e->parts.scheduler.n_running; i++) {
+        const struct tern_sequence *o = running(e, i);
+        const uint32_t last = tern_logits_from(s), known = s->n_computed;
+        if (!o->admitted || o->options.no_kv_sharing || o == s)
+            continue;
+        uint32_t n = 0, most = o->n_tokens < last ? o->n_tokens : last;
+        while (n < most && s->tokens[n] == o->tokens[n])
+            n++;
+        n -= n % TERN_BLOCK_TOKENS;
+        if (n > known && n > o->n_computed)
+            return true;
+    }
+    return false;
+}
+
+static void give_back(struct tern_engine *e, struct tern_sequence *s)
+{
+    tern_kv_trim(&e->parts.kv, tern_slot_of(e, s), 0);
+    s->n_computed = 0;
+}
+
+/* Lets one in, if there is room; answers whether the next one may try. One that nobody else
+ * competes with always gets in: a plan holds a whole context. */
 static bool admit(struct tern_engine *e, struct tern_sequence *s)
 {
     struct tern_kv *kv = &e->parts.kv;
@@ -144,13 +170,15 @@ static bool admit(struct tern_engine *e, struct tern_sequence *s)
     const bool look_up = !s->n_computed && !s->options.no_kv_sharing;
     if (look_up)
         s->n_computed = tern_kv_match(kv, slot, s->tokens, tern_logits_from(s));
+    if (look_up && is_being_computed(e, s)) {
+        give_back(e, s);
+        return true;
+    }
     while (any_admitted(e) && !fits(e, s)) {
         if (evict_idle(e))
             continue;
-        if (look_up) {
-            tern_kv_trim(kv, slot, 0);
-            s->n_computed = 0;
-        }
+        if (look_up)
+            give_back(e, s);
         return false;
     }
     if (look_up && !s->preempted)

@@ -8,7 +8,8 @@
  * sequences, the longest idle first, then from the youngest running one that is younger than
  * itself. So the oldest always gets on, and a plan gives it room for a whole context. A
  * sequence whose blocks were taken waits until all that it holds fits; those that wait are let
- * in by age, none passing another.
+ * in by age, none passing another, except that one whose prefix another is just computing waits
+ * to share it.
  */
 #ifndef TERN_SCHEDULER_H
 #define TERN_SCHEDULER_H

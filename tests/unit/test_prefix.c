@@ -183,6 +183,27 @@ static void windowed_layers_reuse_only_what_is_whole(void **state)
     }
 }
 
+static void prompts_that_come_together_compute_their_prefix_once(void **state)
+{
+    (void)state;
+    struct fixture *f = open_rig(&(tern_limits){.n_ctx = 128, .n_seqs = 4, .chunk = 16}, 1);
+    tern_seq_options o = trace_greedy();
+    tern_token p[4][72];
+    tern_seq seqs[4];
+    o.max_tokens = 1;
+    for (int k = 0; k < 4; k++) {
+        for (int i = 0; i < 72; i++)
+            p[k][i] = i < 64 ? i : 10 * k + i % 8;
+        assert_int_equal(tern_seq_open(f->rig.engine, &o, &seqs[k]), TERN_OK);
+        assert_int_equal(tern_seq_feed(f->rig.engine, seqs[k], p[k], 72), TERN_OK);
+    }
+    assert_int_equal(trace_drive(&f->rig, &f->log, 16, 1000), TERN_AGAIN);
+    assert_int_equal(f->rig.trace->n_rows, 64 + 4 * 8);
+    for (int k = 0; k < 4; k++)
+        assert_int_equal(trace_matches(&f->rig, &f->log, seqs[k], p[k], 72), 1);
+    close_rig(f);
+}
+
 static void what_a_window_has_lost_is_computed_again(void **state)
 {
     (void)state;
@@ -228,6 +249,7 @@ int main(void)
         cmocka_unit_test(a_prefix_is_found_up_to_the_last_token),
         cmocka_unit_test(colliding_hashes_find_nobody_elses_prefix),
         cmocka_unit_test(windowed_layers_reuse_only_what_is_whole),
+        cmocka_unit_test(prompts_that_come_together_compute_their_prefix_once),
         cmocka_unit_test(what_a_window_has_lost_is_computed_again),
         cmocka_unit_test(what_was_used_last_is_kept_longest),
     };
