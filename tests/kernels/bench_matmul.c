@@ -14,7 +14,7 @@
 #include <immintrin.h>
 #endif
 
-enum { BIG_BYTES = 96 << 20, MAX_TOKENS = 128, N_COLS = 1024, N_ROWS = 1024 };
+enum { BIG_BYTES = 96 << 20, MAX_TOKENS = 128, N_COLS = 1024, N_ROWS = 256 };
 
 static double now(void)
 {
@@ -138,7 +138,7 @@ static void bench_type(const struct tern_kernels *k, uint32_t type, bool exact,
     m.dst_stride = N_ROWS;
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         acts->n_tokens = tokens[i];
-        const double s = best_time(f, &m, n_small, tokens[i] < 8 ? 40 : 12);
+        const double s = best_time(f, &m, n_small, tokens[i] < 8 ? 200 : 50);
         printf(" %zu: %.1f", tokens[i], (double)(N_ROWS * N_COLS * tokens[i]) / s / 1e9);
     }
     printf(" GMAC/s\n");

@@ -105,6 +105,17 @@ TERN_INLINE __m256i add_4(const __m256i p[4])
     return _mm256_add_epi16(_mm256_add_epi16(p[0], p[1]), _mm256_add_epi16(p[2], p[3]));
 }
 
+/* (a, a) and (b, b) of pairs (a, b) of 16 bits. */
+TERN_INLINE __m256i first_of_pairs(__m256i pairs)
+{
+    return _mm256_blend_epi16(pairs, _mm256_slli_epi32(pairs, 16), 0xaa);
+}
+
+TERN_INLINE __m256i second_of_pairs(__m256i pairs)
+{
+    return _mm256_blend_epi16(pairs, _mm256_srli_epi32(pairs, 16), 0x55);
+}
+
 /* The integer of a block: sum of code * q over 32 k, with scales where there are two. */
 TERN_INLINE __m256i dot_block(enum tern_chain chain, const __m256i w[8], const int8_t *q,
                               __m256i sc)
@@ -128,10 +139,7 @@ TERN_INLINE __m256i dot_block(enum tern_chain chain, const __m256i w[8], const i
         return _mm256_add_epi32(_mm256_madd_epi16(add_4(p), ones),
                                 _mm256_madd_epi16(add_4(p + 4), ones));
     /* TERN_CHAIN_U6 */
-    const __m256i sc0 = _mm256_or_si256(_mm256_slli_epi32(sc, 16),
-                                        _mm256_and_si256(sc, _mm256_set1_epi32(0xffff)));
-    const __m256i sc1 = _mm256_or_si256(_mm256_srli_epi32(sc, 16),
-                                        _mm256_andnot_si256(_mm256_set1_epi32(0xffff), sc));
+    const __m256i sc0 = first_of_pairs(sc), sc1 = second_of_pairs(sc);
     for (int j = 0; j < 8; j += 2)
         p[j] = _mm256_madd_epi16(_mm256_add_epi16(p[j], p[j + 1]), j < 4 ? sc0 : sc1);
     return _mm256_add_epi32(_mm256_add_epi32(p[0], p[2]), _mm256_add_epi32(p[4], p[6]));
@@ -207,13 +215,248 @@ TERN_INLINE void panel_by_1(const struct tern_codes_avx2 *f, const struct tern_m
     _mm256_storeu_ps(dst + 8, acc[1]);
 }
 
+/* --- many tokens --- */
+
+/* A sub-block of a panel as tiles want it: codes[j][r][b] is element 4 j + b of row r. */
+struct tern_expanded {
+    uint8_t codes[8][2][32];
+    float scale[2][8];
+    union {
+        float minus_min[2][8];
+        int16_t sc[3][2][16]; /* U6: pairs (sc0, sc0), (sc1, sc1), (-32 sc0, -32 sc1) */
+    } u;
+};
+
+enum { TERN_GROUP_TOKENS = 64, TERN_MAX_EXPANDED = 20 };
+_Static_assert(TERN_MAX_EXPANDED * sizeof(struct tern_expanded) <= 16384, "the scratch's fixed part");
+
+TERN_INLINE void expand_sub(const struct tern_codes_avx2 *f, struct tern_sub s,
+                            struct tern_expanded *out)
+{
+#pragma GCC unroll 2
+    for (unsigned half = 0; half < 2; half++) {
+        struct tern_half w;
+        unpack_half(f, s, half, &w);
+        for (int j = 0; j < 8; j++)
+            _mm256_storeu_si256((__m256i *)(void *)out->codes[j][half], w.w[j]);
+        _mm256_storeu_ps(out->scale[half], w.scale);
+        if (f->has_min)
+            _mm256_storeu_ps(out->u.minus_min[half], w.minus_min);
+        if (f->chain == TERN_CHAIN_U6) {
+            _mm256_storeu_si256((__m256i *)(void *)out->u.sc[0][half], first_of_pairs(w.sc));
+            _mm256_storeu_si256((__m256i *)(void *)out->u.sc[1][half], second_of_pairs(w.sc));
+            _mm256_storeu_si256((__m256i *)(void *)out->u.sc[2][half],
+                                _mm256_mullo_epi16(w.sc, _mm256_set1_epi16(-32)));
+        }
+    }
+}
+
+/* Groups of sub-blocks first .. first + n - 1 of a panel. */
+TERN_INLINE void expand(const struct tern_codes_avx2 *f, const uint8_t *panel, size_t first,
+                        size_t n, struct tern_expanded *out)
+{
+    for (size_t g = first; g < first + n; g++)
+#pragma GCC unroll 4
+        for (unsigned e = 0; e < f->period; e++) {
+            const struct tern_sub s = {panel + g / f->n_groups * f->block_bytes,
+                                       (unsigned)(g % f->n_groups), e};
+            expand_sub(f, s, out++);
+        }
+}
+
+/* The record of a tile's first token; side is -zero * sum as int32, or d * sum as float. */
+struct tern_tile { const int8_t *q; const float *d; const int16_t *sum; const int32_t *side; };
+
+/* The compiler must not make trees of the sums in a tile: they would not fit the registers. */
+TERN_INLINE __m256i in_order(__m256i x)
+{
+    __asm__("" : "+x"(x));
+    return x;
+}
+
+/* sum += code * q over j0 .. j1 - 1 for n_tokens tokens and both halves, in 16 bits. */
+TERN_INLINE void tile_chain(const struct tern_expanded *w, const int8_t *q, size_t q_stride,
+                            size_t n_tokens, int j0, int j1, __m256i sum[4][2])
+{
+#pragma GCC unroll 8
+    for (int j = j0; j < j1; j++) {
+        const __m256i w0 = load_256(w->codes[j][0]), w1 = load_256(w->codes[j][1]);
+#pragma GCC unroll 4
+        for (size_t t = 0; t < n_tokens; t++) {
+            const __m256i x = broadcast_4(q + t * q_stride + 4 * j);
+            const __m256i p0 = _mm256_maddubs_epi16(w0, x), p1 = _mm256_maddubs_epi16(w1, x);
+            sum[t][0] = j == j0 ? p0 : in_order(_mm256_add_epi16(sum[t][0], p0));
+            sum[t][1] = j == j0 ? p1 : in_order(_mm256_add_epi16(sum[t][1], p1));
+        }
+    }
+}
+
+/* The same for signed codes, in 32 bits. */
+TERN_INLINE void tile_signed(const struct tern_expanded *w, const int8_t *q, size_t q_stride,
+                             size_t n_tokens, __m256i sum[4][2])
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++) {
+        const __m256i w0 = load_256(w->codes[j][0]), w1 = load_256(w->codes[j][1]);
+        const __m256i a0 = _mm256_abs_epi8(w0), a1 = _mm256_abs_epi8(w1);
+#pragma GCC unroll 4
+        for (size_t t = 0; t < n_tokens; t++) {
+            const __m256i x = broadcast_4(q + t * q_stride + 4 * j);
+            const __m256i p0 = _mm256_maddubs_epi16(a0, _mm256_sign_epi8(x, w0));
+            const __m256i p1 = _mm256_maddubs_epi16(a1, _mm256_sign_epi8(x, w1));
+            const __m256i s0 = _mm256_madd_epi16(p0, ones), s1 = _mm256_madd_epi16(p1, ones);
+            sum[t][0] = j == 0 ? s0 : in_order(_mm256_add_epi32(sum[t][0], s0));
+            sum[t][1] = j == 0 ? s1 : in_order(_mm256_add_epi32(sum[t][1], s1));
+        }
+    }
+}
+
+/* dot[t][half] of one sub-block, zero points not yet off. */
+TERN_INLINE void tile_dots(enum tern_chain chain, const struct tern_expanded *w, const int8_t *q,
+                           size_t q_stride, size_t n_tokens, __m256i dot[4][2])
+{
+    const int length = chain == TERN_CHAIN_U4 ? 8 : chain == TERN_CHAIN_U5 ? 4 : 2;
+    if (chain == TERN_CHAIN_S8) {
+        tile_signed(w, q, q_stride, n_tokens, dot);
+        return;
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 8; j += length) {
+        __m256i sum[4][2];
+        tile_chain(w, q, q_stride, n_tokens, j, j + length, sum);
+#pragma GCC unroll 4
+        for (size_t t = 0; t < n_tokens; t++)
+#pragma GCC unroll 2
+            for (int half = 0; half < 2; half++) {
+                const __m256i by = chain == TERN_CHAIN_U6 ? load_256(w->u.sc[j / 4][half])
+                                                          : _mm256_set1_epi16(1);
+                const __m256i s = _mm256_madd_epi16(sum[t][half], by);
+                dot[t][half] = j == 0 ? s : _mm256_add_epi32(dot[t][half], s);
+            }
+    }
+}
+
+/* n_subs expanded sub-blocks for n_tokens <= 4 tokens; the chains go on from dst. */
+TERN_INLINE void tile(const struct tern_codes_avx2 *f, const struct tern_expanded *w, size_t n_subs,
+                      struct tern_tile a, size_t n_blocks, size_t n_tokens, float *dst,
+                      size_t dst_stride)
+{
+    __m256 acc[4][2];
+#pragma GCC unroll 4
+    for (size_t t = 0; t < n_tokens; t++)
+        for (int half = 0; half < 2; half++)
+            acc[t][half] = _mm256_loadu_ps(dst + t * dst_stride + 8 * half);
+    for (size_t s = 0; s < n_subs; s++, w++) {
+        __m256i dot[4][2];
+        tile_dots(f->chain, w, a.q + TERN_SUB * s, TERN_SUB * n_blocks, n_tokens, dot);
+#pragma GCC unroll 4
+        for (size_t t = 0; t < n_tokens; t++) {
+            const size_t i = t * n_blocks + s;
+            const __m256 d = _mm256_set1_ps(a.d[i]);
+            const __m256i side = f->chain == TERN_CHAIN_U6 ? broadcast_4(a.sum + 2 * i)
+                                                           : broadcast_4(a.side + i);
+#pragma GCC unroll 2
+            for (int half = 0; half < 2; half++) {
+                __m256i x = dot[t][half];
+                if (f->chain == TERN_CHAIN_U6)
+                    x = _mm256_add_epi32(x, _mm256_madd_epi16(side, load_256(w->u.sc[2][half])));
+                else if (f->zero)
+                    x = _mm256_add_epi32(x, side);
+                acc[t][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(x),
+                    _mm256_mul_ps(_mm256_loadu_ps(w->scale[half]), d), acc[t][half]);
+                if (f->has_min)
+                    acc[t][half] = _mm256_fmadd_ps(_mm256_loadu_ps(w->u.minus_min[half]),
+                                                   _mm256_castsi256_ps(side), acc[t][half]);
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (size_t t = 0; t < n_tokens; t++)
+        for (int half = 0; half < 2; half++)
+            _mm256_storeu_ps(dst + t * dst_stride + 8 * half, acc[t][half]);
+}
+
+/* Expanded sub-blocks s0 .. of a panel for all tokens of a group. */
+TERN_INLINE void tiles(const struct tern_codes_avx2 *f, const struct tern_expanded *w, size_t s0,
+                       size_t n_subs, const struct tern_acts *a, size_t token, size_t n_tokens,
+                       const int32_t *side, float *dst, size_t dst_stride)
+{
+    const size_t i = token * a->n_blocks + s0;
+    struct tern_tile t = {a->q + TERN_SUB * i, a->d + i, a->sum + 2 * i, side + s0};
+    for (; n_tokens >= 4; n_tokens -= 4) {
+        tile(f, w, n_subs, t, a->n_blocks, 4, dst, dst_stride);
+        t.q += 4 * TERN_SUB * a->n_blocks;
+        t.d += 4 * a->n_blocks;
+        t.sum += 8 * a->n_blocks;
+        t.side += 4 * a->n_blocks;
+        dst += 4 * dst_stride;
+    }
+    switch (n_tokens) {
+    case 3: tile(f, w, n_subs, t, a->n_blocks, 3, dst, dst_stride); break;
+    case 2: tile(f, w, n_subs, t, a->n_blocks, 2, dst, dst_stride); break;
+    case 1: tile(f, w, n_subs, t, a->n_blocks, 1, dst, dst_stride); break;
+    default: break;
+    }
+}
+
+/* What the sums of n records give: see struct tern_tile. */
+TERN_INLINE void make_side(const struct tern_codes_avx2 *f, const struct tern_acts *a, size_t token,
+                           size_t n_tokens, int32_t *side)
+{
+    const int16_t *sum = a->sum + 2 * token * a->n_blocks;
+    const float *d = a->d + token * a->n_blocks;
+    for (size_t i = 0; i < n_tokens * a->n_blocks; i++) {
+        const int32_t both = sum[2 * i] + sum[2 * i + 1];
+        if (f->has_min) {
+            const float x = d[i] * (float)both;
+            memcpy(side + i, &x, sizeof x);
+        } else {
+            side[i] = -f->zero * both;
+        }
+    }
+}
+
+TERN_INLINE void zero_tile(float *dst, size_t dst_stride, size_t n_tokens)
+{
+    for (size_t t = 0; t < n_tokens; t++, dst += dst_stride)
+        memset(dst, 0, TERN_PANEL_ROWS * sizeof *dst);
+}
+
+TERN_INLINE void matmul_many(const struct tern_codes_avx2 *f, const struct tern_matmul *m,
+                             size_t first, size_t n, size_t token, size_t n_tokens)
+{
+    struct tern_expanded *w = m->scratch;
+    int32_t *side = (int32_t *)(void *)((char *)m->scratch + 16384);
+    const size_t n_groups = m->n_cols / (TERN_SUB * f->period);
+    const size_t n_parts = (n_groups * f->period + TERN_MAX_EXPANDED - 1) / TERN_MAX_EXPANDED;
+    const size_t part = (n_groups + n_parts - 1) / n_parts;
+    if (f->chain != TERN_CHAIN_U6 && (f->has_min || f->zero))
+        make_side(f, m->acts, token, n_tokens, side);
+    for (size_t p = first; p < first + n; p++) {
+        float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;
+        zero_tile(dst, m->dst_stride, n_tokens);
+        for (size_t g = 0; g < n_groups; g += part) {
+            const size_t n_now = n_groups - g < part ? n_groups - g : part;
+            expand(f, m->panels + p * m->panel_bytes, g, n_now, w);
+            tiles(f, w, g * f->period, n_now * f->period, m->acts, token, n_tokens, side, dst,
+                  m->dst_stride);
+        }
+    }
+}
+
 TERN_INLINE void matmul_codes_avx2(const struct tern_codes_avx2 *f, const struct tern_matmul *m,
                                    size_t first, size_t n)
 {
-    for (size_t p = first; p < first + n; p++)
-        for (size_t t = 0; t < m->acts->n_tokens; t++)
-            panel_by_1(f, m, m->panels + p * m->panel_bytes, t,
-                       m->dst + t * m->dst_stride + TERN_PANEL_ROWS * p);
+    const size_t n_tokens = m->acts->n_tokens;
+    if (n_tokens == 1) {
+        for (size_t p = first; p < first + n; p++)
+            panel_by_1(f, m, m->panels + p * m->panel_bytes, 0, m->dst + TERN_PANEL_ROWS * p);
+        return;
+    }
+    for (size_t t = 0; t < n_tokens; t += TERN_GROUP_TOKENS)
+        matmul_many(f, m, first, n, t,
+                    n_tokens - t < TERN_GROUP_TOKENS ? n_tokens - t : TERN_GROUP_TOKENS);
 }
 
 #endif
