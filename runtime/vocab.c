@@ -89,6 +89,7 @@ bool tern_vocab_index(struct tern_vocab *v, uint32_t *slots)
 {
     memset(slots, 0xff, v->n_slots * sizeof *slots);
     v->slots = slots;
+    v->unique = true;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         const tern_text piece = tern_vocab_piece(v, id);
         if (piece.size == 0)
@@ -99,6 +100,8 @@ bool tern_vocab_index(struct tern_vocab *v, uint32_t *slots)
             return false;
         if (slots[at] == EMPTY_SLOT)
             slots[at] = tag_of(hash) << TERN_VOCAB_ID_BITS | id;
+        else
+            v->unique = false;
     }
     return true;
 }

@@ -30,6 +30,7 @@ struct tern_vocab {
     enum tern_vocab_family family;
     bool adds_bos, adds_eos, adds_space; /* before the first word, and after a special token */
     bool words_stand_alone;              /* SPM: no piece goes on from a word into a space */
+    bool unique;                         /* no two pieces are equal */
     tern_token bos, eos, eot, eom, pad, unk, sep;
 
     uint32_t n_tokens, n_slots, n_merges, n_pairs, n_specials;

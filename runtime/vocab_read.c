@@ -278,6 +278,17 @@ static tern_status read_scores(const struct tern_model *m, const struct arrays *
     return r.failed ? unreadable(&r, KEY "scores", err) : TERN_OK;
 }
 
+/* The piece of this text. Most vocabularies number their tokens as the merges make them, so the
+ * one after the last is looked at before the table is. */
+static uint32_t find_joined(const struct tern_vocab *v, tern_text piece, uint32_t last)
+{
+    const uint32_t next = last + 1; /* 0 if there is no last */
+    if (v->unique && next < v->n_tokens && tern_text_equal(tern_vocab_piece(v, next), piece) &&
+        tern_vocab_piece_kind(v, next) == TERN_TOKEN_NORMAL)
+        return next;
+    return tern_vocab_find_plain(v, piece);
+}
+
 /* One merge, "left right": the space is the first from the second byte on. */
 static bool add_merge(struct tern_vocab *v, struct tables *t, size_t n, uint32_t rank)
 {
@@ -291,7 +302,8 @@ static bool add_merge(struct tern_vocab *v, struct tables *t, size_t n, uint32_t
     if (left == TERN_VOCAB_NONE || right == TERN_VOCAB_NONE)
         return true;
     memmove(space, space + 1, n - k - 1);
-    t->merged[rank] = tern_vocab_find_plain(v, (tern_text){t->line, n - 1});
+    const uint32_t last = rank ? t->merged[rank - 1] : TERN_VOCAB_NONE;
+    t->merged[rank] = find_joined(v, (tern_text){t->line, n - 1}, last);
     if (t->merged[rank] == TERN_VOCAB_NONE)
         return true;
     return tern_vocab_add_pair(v, t->pairs, left, right, rank);
