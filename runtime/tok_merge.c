@@ -27,16 +27,10 @@ void tern_merge_lay_out(struct tern_arena *a, struct tern_merge *m, size_t cap, 
 {
     /* Each join can bring two new keys. */
     const size_t most = cap <= SHORT ? 0 : cap > SIZE_MAX / 4 || 3 * cap > n_keys ? n_keys : 3 * cap;
-    const size_t chained = cap <= SHORT ? 0 : cap;
-    m->cap = (uint32_t)cap;
-    m->cap_buckets = (uint32_t)most;
     m->n_slots = (uint32_t)(most + most / 2 + 1);
     m->values = tern_carve_raw(a, cap + 1, sizeof *m->values, 4);
-    m->bucket = tern_carve_raw(a, cap, sizeof *m->bucket, 4);
-    m->next = tern_carve_raw(a, chained, sizeof *m->next, 4);
-    m->prev = tern_carve_raw(a, chained, sizeof *m->prev, 4);
-    m->after = tern_carve_raw(a, chained, sizeof *m->after, 4);
-    m->before = tern_carve_raw(a, chained, sizeof *m->before, 4);
+    m->keys = tern_carve_raw(a, SHORT, sizeof *m->keys, 4);
+    m->symbols = tern_carve_raw(a, cap <= SHORT ? 0 : cap + 1, sizeof *m->symbols, 8);
     m->buckets = tern_carve_raw(a, most, sizeof *m->buckets, 4);
     m->heap = tern_carve_raw(a, most, sizeof *m->heap, 4);
     m->slots = tern_carve_raw(a, m->n_slots, sizeof *m->slots, 4);
@@ -44,7 +38,7 @@ void tern_merge_lay_out(struct tern_arena *a, struct tern_merge *m, size_t cap, 
 
 static uint32_t run_short(struct tern_merge *m, uint32_t n, const struct tern_merge_rule *rule)
 {
-    uint32_t *values = m->values, *keys = m->bucket;
+    uint32_t *values = m->values, *keys = m->keys;
     for (uint32_t i = 0; i + 1 < n; i++)
         keys[i] = rule->key(rule->self, values[i], values[i + 1], values[i + 2]);
     while (n > 1) {
@@ -122,41 +116,41 @@ static uint32_t bucket_of(struct tern_merge *m, uint32_t key)
 /* Links `at` behind `left`, or to the front if that is NONE. */
 static void chain(struct tern_merge *m, struct tern_merge_bucket *b, uint32_t left, uint32_t at)
 {
-    const uint32_t right = left == NONE ? b->head : m->after[left];
-    m->before[at] = left;
-    m->after[at] = right;
+    const uint32_t right = left == NONE ? b->head : m->symbols[left].after;
+    m->symbols[at].before = left;
+    m->symbols[at].after = right;
     if (left == NONE)
         b->head = at;
     else
-        m->after[left] = at;
+        m->symbols[left].after = at;
     if (right == NONE)
         b->tail = at;
     else
-        m->before[right] = at;
+        m->symbols[right].before = at;
 }
 
 /* Puts the pair that begins at `at` into the bucket of its key, if it has one. */
 static void add(struct tern_merge *m, uint32_t at, const struct tern_merge_rule *rule)
 {
-    const uint32_t b = m->next[at], c = b == m->cap ? m->cap : m->next[b];
-    m->bucket[at] = NONE;
-    if (b == m->cap)
+    struct tern_merge_symbol *a = &m->symbols[at];
+    const struct tern_merge_symbol *b = &m->symbols[a->next];
+    a->bucket = NONE;
+    if (a->next == m->end)
         return;
-    const uint32_t key = rule->key(rule->self, m->values[at], m->values[b], m->values[c]);
+    const uint32_t key = rule->key(rule->self, a->value, b->value, m->symbols[b->next].value);
     if (key == NONE)
         return;
-    const uint32_t i = bucket_of(m, key);
-    struct tern_merge_bucket *bucket = &m->buckets[i];
-    m->bucket[at] = i;
+    a->bucket = bucket_of(m, key);
+    struct tern_merge_bucket *bucket = &m->buckets[a->bucket];
     if (!bucket->in_heap) {
         bucket->in_heap = 1;
         bucket->in_order = 0;
-        heap_push(m, i);
+        heap_push(m, a->bucket);
     }
     uint32_t left = bucket->tail;
     if (bucket->in_order) {
         left = NONE;
-        for (uint32_t p = bucket->head; p != NONE && p < at; p = m->after[p])
+        for (uint32_t p = bucket->head; p != NONE && p < at; p = m->symbols[p].after)
             left = p;
     }
     chain(m, bucket, left, at);
@@ -164,19 +158,19 @@ static void add(struct tern_merge *m, uint32_t at, const struct tern_merge_rule 
 
 static void drop(struct tern_merge *m, uint32_t at)
 {
-    if (m->bucket[at] == NONE)
+    struct tern_merge_symbol *s = &m->symbols[at];
+    if (s->bucket == NONE)
         return;
-    struct tern_merge_bucket *b = &m->buckets[m->bucket[at]];
-    const uint32_t left = m->before[at], right = m->after[at];
-    if (left == NONE)
-        b->head = right;
+    struct tern_merge_bucket *b = &m->buckets[s->bucket];
+    if (s->before == NONE)
+        b->head = s->after;
     else
-        m->after[left] = right;
-    if (right == NONE)
-        b->tail = left;
+        m->symbols[s->before].after = s->after;
+    if (s->after == NONE)
+        b->tail = s->before;
     else
-        m->before[right] = left;
-    m->bucket[at] = NONE;
+        m->symbols[s->after].before = s->before;
+    s->bucket = NONE;
 }
 
 /* Two ascending chains, linked by `after` alone, into one. */
@@ -187,13 +181,13 @@ static uint32_t merge_chains(struct tern_merge *m, uint32_t a, uint32_t b)
         const bool first = b == NONE || (a != NONE && a < b);
         const uint32_t at = first ? a : b;
         if (first)
-            a = m->after[a];
+            a = m->symbols[a].after;
         else
-            b = m->after[b];
+            b = m->symbols[b].after;
         if (tail == NONE)
             head = at;
         else
-            m->after[tail] = at;
+            m->symbols[tail].after = at;
         tail = at;
     }
     return head;
@@ -208,9 +202,9 @@ static void put_in_order(struct tern_merge *m, struct tern_merge_bucket *b)
         parts[i] = NONE;
     for (uint32_t at = b->head; at != NONE;) {
         uint32_t run = at, last = at;
-        for (at = m->after[at]; at != NONE && at > last; at = m->after[at])
+        for (at = m->symbols[at].after; at != NONE && at > last; at = m->symbols[at].after)
             last = at;
-        m->after[last] = NONE;
+        m->symbols[last].after = NONE;
         uint32_t i = 0;
         for (; i < 31 && parts[i] != NONE; i++) {
             run = merge_chains(m, parts[i], run);
@@ -224,8 +218,8 @@ static void put_in_order(struct tern_merge *m, struct tern_merge_bucket *b)
         head = merge_chains(m, parts[i], head);
     b->head = head;
     b->tail = NONE;
-    for (uint32_t at = head; at != NONE; at = m->after[at]) {
-        m->before[at] = b->tail;
+    for (uint32_t at = head; at != NONE; at = m->symbols[at].after) {
+        m->symbols[at].before = b->tail;
         b->tail = at;
     }
     b->in_order = 1;
@@ -233,37 +227,30 @@ static void put_in_order(struct tern_merge *m, struct tern_merge_bucket *b)
 
 static void join(struct tern_merge *m, uint32_t at, const struct tern_merge_rule *rule)
 {
-    const uint32_t right = m->next[at], left = m->prev[at];
-    const uint32_t key = m->buckets[m->bucket[at]].key;
+    struct tern_merge_symbol *s = &m->symbols[at];
+    const uint32_t left = s->prev, right = s->next, key = m->buckets[s->bucket].key;
     drop(m, at);
     drop(m, right);
     if (left != NONE)
         drop(m, left);
     if (rule->joined)
-        m->values[at] = rule->joined[key];
-    m->next[at] = m->next[right];
-    if (m->next[at] != m->cap)
-        m->prev[m->next[at]] = at;
+        s->value = rule->joined[key];
+    s->next = m->symbols[right].next;
+    m->symbols[s->next].prev = at;
     add(m, at, rule);
     if (left != NONE)
         add(m, left, rule);
 }
 
-uint32_t tern_merge_run(struct tern_merge *m, uint32_t n, const struct tern_merge_rule *rule)
+static void run_long(struct tern_merge *m, uint32_t n, const struct tern_merge_rule *rule)
 {
-    if (n <= SHORT)
-        return run_short(m, n, rule);
-    const uint32_t cap = m->cap, n_slots = m->n_slots;
-    m->cap = n; /* the index that is past the end of this list */
+    m->end = n;
     m->n_buckets = m->n_heap = 0;
-    if (n_slots / 5 > n) /* clear no more of the table than this list can fill */
-        m->n_slots = 5 * n;
     memset(m->slots, 0xff, m->n_slots * sizeof *m->slots);
-    for (uint32_t i = 0; i < n; i++) {
-        m->next[i] = i + 1;
-        m->prev[i] = i == 0 ? NONE : i - 1;
-    }
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i <= n; i++)
+        m->symbols[i] = (struct tern_merge_symbol){m->values[i], i < n ? i + 1 : n, i - 1, NONE,
+                                                   NONE, NONE};
+    for (uint32_t i = 0; i < n; i++) /* NONE is what is left of the first */
         add(m, i, rule);
     while (m->n_heap) {
         struct tern_merge_bucket *b = &m->buckets[m->heap[0]];
@@ -276,11 +263,20 @@ uint32_t tern_merge_run(struct tern_merge *m, uint32_t n, const struct tern_merg
             join(m, b->head, rule);
         }
     }
-    uint32_t left = 0;
-    for (uint32_t i = 0; i != n; i = m->next[i])
-        m->values[left++] = m->values[i];
-    m->values[left] = m->values[n];
-    m->cap = cap;
+}
+
+uint32_t tern_merge_run(struct tern_merge *m, uint32_t n, const struct tern_merge_rule *rule)
+{
+    if (n <= SHORT)
+        return run_short(m, n, rule);
+    const uint32_t n_slots = m->n_slots;
+    if (n_slots / 5 > n) /* clear no more of the table than this list can fill */
+        m->n_slots = 5 * n;
+    run_long(m, n, rule);
     m->n_slots = n_slots;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i != n; i = m->symbols[i].next)
+        m->values[left++] = m->symbols[i].value;
+    m->values[left] = m->values[n];
     return left;
 }

@@ -7,11 +7,10 @@
 
 struct tern_arena;
 
-enum { TERN_MERGE_NONE = -1 }; /* as a key: UINT32_MAX, these two do not join */
-
 /* What may be joined. key answers for the symbols a and b, where c is the value of the symbol
  * after b (or the last value there is): the lowest key joins first, and of equal ones the
- * leftmost. A joined symbol keeps the value of its left part, or takes joined[key]. */
+ * leftmost; UINT32_MAX: these two do not join. A joined symbol keeps the value of its left part,
+ * or takes joined[key]. */
 struct tern_merge_rule {
     uint32_t (*key)(const void *self, uint32_t a, uint32_t b, uint32_t c);
     const void *self;
@@ -20,13 +19,16 @@ struct tern_merge_rule {
 
 struct tern_merge_bucket { uint32_t key, head, tail; uint8_t in_heap, in_order; };
 
+/* A symbol of a long list, and the pair that it begins: its bucket, its place in the chain. */
+struct tern_merge_symbol { uint32_t value, next, prev, bucket, after, before; };
+
 struct tern_merge {
-    uint32_t *values;               /* [cap + 1] set by the caller; and one past the last symbol */
-    uint32_t *next, *prev;          /* [cap] neighbours */
-    uint32_t *bucket, *after, *before; /* [cap] the pair that begins here: its bucket, the chain */
+    uint32_t *values; /* [cap + 1] set by the caller; and one past the last symbol */
+    uint32_t *keys;   /* of the pairs of a short list */
+    struct tern_merge_symbol *symbols; /* [cap + 1] */
     struct tern_merge_bucket *buckets; /* [cap_buckets] */
-    uint32_t *heap, *slots;         /* [cap_buckets], [n_slots] */
-    uint32_t cap, cap_buckets, n_buckets, n_heap, n_slots;
+    uint32_t *heap, *slots;            /* [cap_buckets], [n_slots] */
+    uint32_t end, n_buckets, n_heap, n_slots;
 };
 
 /* For lists of up to cap symbols under rules with up to n_keys different keys. */
