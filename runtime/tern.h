@@ -122,7 +122,8 @@ typedef enum tern_model_parts {
 } tern_model_parts;
 
 /* A model is one source or, for a split file, its parts in order (at most TERN_MAX_PARTS). The
- * sources, and what they point to, must stay valid as long as the model. */
+ * sources, and what they point to, must stay valid as long as the model. Memory for it begins
+ * at a multiple of 16, as malloc's does. */
 enum { TERN_MAX_PARTS = 64 };
 
 TERN_API TERN_MUST_CHECK tern_status tern_model_size(const tern_source *parts, size_t n_parts,
