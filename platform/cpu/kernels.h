@@ -59,32 +59,35 @@ typedef void tern_matmul_fn(const struct tern_matmul *m, size_t first, size_t n)
 
 /* 16 strided accumulators (lane i takes elements i, i + 16, ...; fma), then the tree 8+8, 4+4,
  * 2+2, 1+1; dst = (a * (1 / sqrt(sum / n + eps))) * weight. dst may be a. */
-typedef void tern_rms_norm_fn(float *dst, const float *a, const float *weight, size_t n, float eps);
+typedef void tern_rms_norm_fn(float *dst, const float *a, const float *weight, size_t n,
+                              float eps);
 /* n elements to ceil(n / 32) blocks of the record; the last is padded with zeros. */
 typedef void tern_quantize_fn(int8_t *q, float *d, int16_t *sum, const float *x, size_t n);
 /* In place, one head: cs[2 i], cs[2 i + 1] are cos and sin of pair i. (a, b) becomes
  * (fma(a, c, -(b * s)), fma(a, s, b * c)). */
 typedef void tern_rope_fn(float *x, const float *cs, size_t n_rot);
-typedef void tern_mul_act_fn(float *dst, const float *gate, const float *up, size_t n); /* act(gate) * up */
-typedef void tern_add_fn(float *dst, const float *a, const float *b, size_t n);          /* dst may be a */
-typedef void tern_scale_fn(float *dst, const float *a, float x, size_t n);               /* dst may be a */
-typedef void tern_softcap_fn(float *dst, const float *a, float cap, size_t n);           /* cap * tanh(a / cap) */
+/* act(gate) * up, a + b, a * x, cap * tanh(a / cap); dst may be an input. */
+typedef void tern_mul_act_fn(float *dst, const float *gate, const float *up, size_t n);
+typedef void tern_add_fn(float *dst, const float *a, const float *b, size_t n);
+typedef void tern_scale_fn(float *dst, const float *a, float x, size_t n);
+typedef void tern_softcap_fn(float *dst, const float *a, float cap, size_t n);
 
 /* --- attention: one chunk of 256 absolute positions, one query row of one head --- */
 
 enum { TERN_CHUNK = 256 };
 
 /* s[lo..hi) are scores of the chunk's keys (lo < hi <= 256). Turns them into p = exp(s - m), m
- * their maximum, and returns the sum of p: lane t takes tokens t, t + 16, ... of the chunk's 256 (those in
- * lo..hi alone), plain adds, then the tree. A NaN among them makes *m and the sum NaN. A maximum
- * of -0 is reported as +0. The rest of s is neither read nor written. */
+ * their maximum, and returns the sum of p: lane t takes tokens t, t + 16, ... of the chunk's 256
+ * (those in lo..hi alone), plain adds, then the tree. A NaN among them makes *m and the sum NaN.
+ * A maximum of -0 is reported as +0. The rest of s is neither read nor written. */
 typedef float tern_softmax_fn(float *s, size_t lo, size_t hi, float *m);
 
 /* Values of one KV head in a chunk: token t of the chunk is at block[t / 16] + (t % 16) *
- * row_bytes. For each of n_rows query rows r (at most 16): o[r * o_stride + d] = chain over t from lo[r] to
- * hi[r] of fma(p[r * 256 + t], v[t][d], o), from +0. q8_0 values (blocks of 32: f16 scale, 32 int8) are
- * fma(p * scale, (float)q, o). dim may be anything; q8_0 rows are padded to 32. A row with lo = hi is
- * not written. Blocks without a visible token may be NULL and are not read. */
+ * row_bytes. For each of n_rows query rows r (at most 16): o[r * o_stride + d] = chain over t from
+ * lo[r] to hi[r] of fma(p[r * 256 + t], v[t][d], o), from +0. q8_0 values (blocks of 32: f16
+ * scale, 32 int8) are fma(p * scale, (float)q, o). dim may be anything; q8_0 rows are padded to
+ * 32. A row with lo = hi is not written. Blocks without a visible token may be NULL and are not
+ * read. */
 struct tern_values {
     const uint8_t *const *block; /* [16] */
     size_t row_bytes, dim, n_rows;
@@ -98,7 +101,8 @@ typedef void tern_values_fn(const struct tern_values *v);
 /* Merges a chunk's (m_c, l_c, o_c) into (m, l, o), left to right: m' = max(m, m_c), both sides
  * times exp of the difference: l = fma(l_c, e_c, l * e), o[d] = fma(o_c[d], e_c, o[d] * e), e =
  * exp(m - m'), e_c = exp(m_c - m'). An empty left side (*l == 0 and *m == -inf) is a copy. */
-typedef void tern_merge_fn(float *m, float *l, float *o, float m_c, float l_c, const float *o_c, size_t dim);
+typedef void tern_merge_fn(float *m, float *l, float *o, float m_c, float l_c, const float *o_c,
+                           size_t dim);
 /* dst = o * (1 / l); all zeros where l is 0 (nothing was visible). */
 typedef void tern_finish_fn(float *dst, const float *o, float l, size_t dim);
 
@@ -143,7 +147,8 @@ struct tern_cpu_variant {
     void (*install)(struct tern_kernels *k);
 };
 
-extern const struct tern_cpu_variant tern_cpu_variants[]; /* the reference is not one; ends with name NULL */
+/* The reference is not one; the end has name NULL. */
+extern const struct tern_cpu_variant tern_cpu_variants[];
 extern const struct tern_kernels tern_kernels_ref;
 
 uint32_t tern_cpu_features(void);

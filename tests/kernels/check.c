@@ -173,6 +173,7 @@ int main(int argc, char **argv)
     v->install(&table);
     if (argc == 3 && strcmp(argv[2], "--bench") == 0) {
         bench_matmul(&table);
+        bench_rows(&table);
         return 0;
     }
     return run_checks(v, &table, argc == 3 ? argv[2] : NULL);

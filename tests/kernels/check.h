@@ -31,8 +31,9 @@ void check_values(void **state); /* of every type: the kernel's name says which 
 void check_merge(void **state);
 void check_finish(void **state);
 
-/* Speed of the matmuls of a table, printed. */
+/* Speed of the kernels of a table, printed. */
 void bench_matmul(const struct tern_kernels *k);
+void bench_rows(const struct tern_kernels *k);
 
 uint32_t rnd(void);            /* seeded; the seed is printed and settable by TERN_SEED */
 float rnd_float(void);         /* any exponent a weight can have, both signs, zeros */
