@@ -255,7 +255,7 @@ void tern_kv_trim(struct tern_kv *kv, uint32_t slot, uint32_t n_tokens)
     }
 }
 
-void tern_kv_fork(struct tern_kv *kv, uint32_t from, uint32_t to, uint32_t n_tokens)
+void tern_kv_fork(struct tern_kv *kv, uint32_t from, uint32_t to)
 {
     struct tern_kv_seq *seq = &kv->seqs[to];
     *seq = kv->seqs[from];
@@ -265,7 +265,6 @@ void tern_kv_fork(struct tern_kv *kv, uint32_t from, uint32_t to, uint32_t n_tok
             table_of(kv, g, to)[i] = table_of(kv, g, from)[i];
             hold(&kv->pools[g], table_of(kv, g, to)[i]);
         }
-    tern_kv_trim(kv, to, n_tokens);
 }
 
 /* --- prefixes --- */

@@ -59,7 +59,8 @@ void tern_kv_slide(struct tern_kv *kv, uint32_t slot, uint32_t at);
 bool tern_kv_sees(const struct tern_kv *kv, uint32_t slot, uint32_t at);
 /* Keeps the blocks of the first n_tokens tokens; 0: none. */
 void tern_kv_trim(struct tern_kv *kv, uint32_t slot, uint32_t n_tokens);
-void tern_kv_fork(struct tern_kv *kv, uint32_t from, uint32_t to, uint32_t n_tokens);
+/* `to`, which has none, shares all blocks. */
+void tern_kv_fork(struct tern_kv *kv, uint32_t from, uint32_t to);
 
 /* Gives a sequence, in place of what it has, the longest prefix of at most n_most tokens that
  * the pools still hold, and answers its length, a multiple of 16. */

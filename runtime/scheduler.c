@@ -203,7 +203,7 @@ static void admit_all(struct tern_engine *e)
 
 /* --- shares of a step --- */
 
-struct shares { uint32_t rows, logits, n_prompts; };
+struct shares { uint32_t rows, logits; };
 
 static bool is_prompt(const struct tern_sequence *s)
 {
@@ -242,47 +242,33 @@ static void give(struct tern_engine *e, struct tern_sequence *s, uint32_t n, str
 static void give_to_all(struct tern_engine *e, bool prompts, struct shares *left)
 {
     const struct tern_scheduler *sch = &e->parts.scheduler;
-    uint32_t n_prompts = left->n_prompts;
     for (uint32_t i = 0; i < sch->n_running; i++) {
         struct tern_sequence *s = running(e, (sch->start / 2 + i) % sch->n_running);
         if (!s->admitted || is_prompt(s) != prompts)
             continue;
-        const uint32_t wanted = s->n_tokens - s->n_computed;
-        uint32_t n = wanted;
-        if (prompts) {
-            /* Equal shares of what is left, in whole blocks so that none is cut too fine. */
-            const uint32_t share = left->rows / n_prompts--;
-            const uint32_t blocks = (share / TERN_BLOCK_TOKENS + 1) * TERN_BLOCK_TOKENS;
-            n = n_prompts && blocks < wanted ? blocks : wanted;
-        }
-        give(e, s, n, left);
+        give(e, s, s->n_tokens - s->n_computed, left);
     }
 }
 
-/* Generating sequences first, but while there are prompts one row and one row of logits are
+/* Generating sequences first, but while there are prompts one row of logits, and so one row, is
  * kept for them; where there is but one, the two kinds have it by turns. */
 static void share_out(struct tern_engine *e)
 {
     struct tern_scheduler *sch = &e->parts.scheduler;
-    struct shares left = {e->limits.chunk, e->limits.n_logit_rows, 0};
+    struct shares left = {e->limits.chunk, e->limits.n_logit_rows};
+    bool prompts = false;
     memset(sch->quota, 0, e->limits.n_seqs * sizeof *sch->quota);
     for (uint32_t i = 0; i < sch->n_running; i++)
-        left.n_prompts += running(e, i)->admitted && is_prompt(running(e, i));
-    const uint32_t kept = left.n_prompts > 0;
-    const bool prompts_first = kept && (left.rows == 1 || left.logits == 1) && sch->start % 2;
-    if (prompts_first) {
+        prompts |= running(e, i)->admitted && is_prompt(running(e, i));
+    const uint32_t kept = prompts && left.logits > 1;
+    const bool prompts_first = prompts && !kept && sch->start % 2;
+    if (prompts_first)
         give_to_all(e, true, &left);
-        give_to_all(e, false, &left);
-        return;
-    }
-    const uint32_t kept_rows = left.rows > 1 ? kept : 0;
-    const uint32_t kept_logits = left.logits > 1 ? kept : 0;
-    left.rows -= kept_rows;
-    left.logits -= kept_logits;
+    left.logits -= kept;
     give_to_all(e, false, &left);
-    left.rows += kept_rows;
-    left.logits += kept_logits;
-    give_to_all(e, true, &left);
+    left.logits += kept;
+    if (!prompts_first)
+        give_to_all(e, true, &left);
 }
 
 static tern_status take_turns(struct tern_engine *e)

@@ -157,7 +157,7 @@ tern_status tern_seq_fork(tern_engine *e, tern_seq seq, uint64_t stream, tern_se
     to->report_end = from->report_end;
     to->preempted = from->preempted;
     to->used = from->used;
-    tern_kv_fork(&e->parts.kv, tern_slot_of(e, from), tern_slot_of(e, to), to->n_computed);
+    tern_kv_fork(&e->parts.kv, tern_slot_of(e, from), tern_slot_of(e, to));
     *out = occupy(e, to);
     if (from->running) {
         to->admitted = from->admitted;
@@ -208,6 +208,17 @@ static void keep_computed(struct tern_engine *e, struct tern_sequence *s, uint32
         s->n_cached = s->n_computed;
 }
 
+/* Whether a word came before, so that no space is taken away from what is generated. */
+static bool has_text(const struct tern_engine *e, const struct tern_sequence *s)
+{
+    tern_piece piece;
+    for (uint32_t i = 0; i < s->n_tokens; i++)
+        if (!tern_token_piece(e->model, s->tokens[i], &piece) &&
+            piece.kind != TERN_TOKEN_CONTROL && piece.kind != TERN_TOKEN_UNKNOWN)
+            return true;
+    return false;
+}
+
 tern_status tern_seq_feed(tern_engine *e, tern_seq seq, const tern_token *tokens,
                           size_t n_tokens)
 {
@@ -232,8 +243,7 @@ tern_status tern_seq_feed(tern_engine *e, tern_seq seq, const tern_token *tokens
     s->n_generated = 0;
     s->preempted = false;
     s->failure.status = TERN_OK;
-    /* What is generated continues the fed text: no space is taken away at its start. */
-    s->detok = (tern_detok){.started = 1};
+    s->detok = (tern_detok){.started = has_text(e, s)};
     s->stops.at = s->stops.n_held = 0;
     atomic_store(&s->cancelled, 0);
     tern_scheduler_add(e, s);

@@ -181,6 +181,8 @@ static void run_span(struct trace_state *s, const struct tern_batch *b,
             continue;
         float *logits = s->logits + (size_t)(*n_logits)++ * TRACE_VOCAB;
         trace_logits(h, logits);
+        if (b->positions[row] + 1 < s->n_script)
+            logits[s->script[b->positions[row] + 1]] = 1000;
         if (b->tokens[row] == s->nan_token)
             logits[5] = (float)(1e300 * 1e300 - 1e300 * 1e300);
     }

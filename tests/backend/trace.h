@@ -35,6 +35,8 @@ struct trace_state {
     uint32_t most_rows, least_rows; /* of a batch */
     const char *fault;      /* the first break of the contract */
     tern_token nan_token;   /* logits after it are NaN; -1: none */
+    const tern_token *script; /* the best token at position i is script[i]; NULL: none is told */
+    uint32_t n_script;
     uint32_t fail_in;       /* the n-th submit from now fails with fail_with; 0: none */
     tern_status fail_with;
     bool closed;

@@ -16,7 +16,8 @@ struct fixture {
     tern_token p[200];
 };
 
-static const tern_limits usual = {.n_ctx = 64, .n_seqs = 3, .chunk = 16, .n_logprobs = 4};
+static const tern_limits usual = {.n_ctx = 64, .n_seqs = 3, .chunk = 16, .n_logprobs = 4,
+                                 .n_logit_rows = 8};
 
 static int set_up(void **state)
 {
@@ -393,6 +394,23 @@ static void nan_ends_that_sequence_alone(void **state)
     assert_int_equal(tern_engine_error(f->rig.engine)->status, TERN_OK);
 }
 
+static void nan_in_a_prompt_ends_it_once(void **state)
+{
+    struct fixture *f = *state;
+    tern_seq_options o = trace_greedy();
+    tern_token p[12] = {0};
+    o.n_prompt_logprobs = 2;
+    p[5] = p[6] = p[7] = 1;
+    f->rig.trace->nan_token = 1;
+    const tern_seq seq = open_seq(f, &o);
+    assert_int_equal(tern_seq_feed(f->rig.engine, seq, p, 12), TERN_OK);
+    run_all(f);
+    assert_int_equal(f->log.n, 5 + 1);
+    assert_int_equal(f->log.items[4].event.position, 5);
+    assert_int_equal(f->log.items[5].event.kind, TERN_EVENT_DONE);
+    assert_int_equal(f->log.items[5].event.stop, TERN_STOP_ERROR);
+}
+
 /* --- log-probabilities --- */
 
 static void every_prompt_token_is_reported_once_in_order(void **state)
@@ -469,6 +487,7 @@ int main(void)
         TEST(a_cancelled_sequence_ends_with_the_next_step),
         TEST(closing_drops_what_was_not_taken),
         TEST(nan_ends_that_sequence_alone),
+        TEST(nan_in_a_prompt_ends_it_once),
         TEST(every_prompt_token_is_reported_once_in_order),
         TEST(a_prompt_can_be_scored_without_candidates),
     };
