@@ -125,14 +125,14 @@ bool tern_prompt_ids(struct tern_prompt *p, const char *list, uint32_t n_vocab,
     p->ids_memory = tern_os_map((strlen(list) / 2 + 1) * sizeof(tern_token), 0);
     p->ids = p->ids_memory.data;
     if (p->ids == NULL)
-        return fail(line, "--ids", "no memory for so long a list");
+        return fail(line, "ids", "no memory for so long a list");
     for (const char *at = list;; at++) {
         size_t digits = strspn(at, "0123456789");
         uint64_t id = 0;
         for (size_t i = 0; i < digits && i < 12; i++)
             id = 10 * id + (uint64_t)(at[i] - '0');
         if (digits == 0 || digits > 10 || id >= n_vocab) {
-            snprintf(line, TERN_ARGS_LINE, "--ids: '%.40s' given, ids from 0 to %u needed", at,
+            snprintf(line, TERN_ARGS_LINE, "ids: '%.40s' given, ids from 0 to %u needed", at,
                      n_vocab - 1);
             return false;
         }
@@ -141,11 +141,11 @@ bool tern_prompt_ids(struct tern_prompt *p, const char *list, uint32_t n_vocab,
         if (*at == 0)
             break;
         if (*at != ',')
-            return fail(line, "--ids", "numbers with commas between them needed, as in 1,2,3");
+            return fail(line, "ids", "numbers with commas between them needed, as in 1,2,3");
     }
     if (p->n <= most_tokens)
         return true;
-    snprintf(line, TERN_ARGS_LINE, "--ids: %zu tokens, %zu fit the context (-c)", p->n,
+    snprintf(line, TERN_ARGS_LINE, "ids: %zu tokens, %zu fit the context (-c)", p->n,
              most_tokens);
     return false;
 }

@@ -1,0 +1,2 @@
+# exit 1
+$TERN tokenize /dev/zero -p hi

@@ -1,0 +1,2 @@
+# exit 1
+mkdir m.gguf; $TERN run m.gguf -p hi

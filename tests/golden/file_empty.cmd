@@ -1,0 +1,2 @@
+# exit 1
+: > m.gguf; $TERN inspect m.gguf

@@ -1,0 +1,2 @@
+# exit 1
+printf GGUF > m; $TERN plan m

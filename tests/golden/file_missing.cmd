@@ -1,0 +1,2 @@
+# exit 1
+$TERN run m.gguf -p hi

@@ -1,0 +1,2 @@
+# exit 1
+printf 'abcdefgh' > m; $TERN run m -p hi

@@ -1,0 +1,2 @@
+# exit 1
+mkfifo m.gguf; $TERN plan m.gguf

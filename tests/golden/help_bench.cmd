@@ -1,0 +1,1 @@
+$TERN bench --help

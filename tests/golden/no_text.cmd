@@ -1,0 +1,2 @@
+# exit 2
+$TERN perplexity m.gguf -f t -c 2

@@ -1,0 +1,2 @@
+# exit 2
+TERN_CPU=abacus $TERN run m.gguf -p hi
