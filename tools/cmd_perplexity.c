@@ -145,6 +145,16 @@ static int refuse(int code, const char *line)
     return code;
 }
 
+/* A file that is not whole is made empty, so that nobody takes it for one. */
+static int end_file(int fd, int code)
+{
+    if (fd < 0)
+        return code;
+    if (code && ftruncate(fd, 0) != 0)
+        return code; /* it is no regular file: there is nothing to empty */
+    return close(fd) != 0 ? refuse(1, strerror(errno)) : code;
+}
+
 static int run(const struct tern_settings *settings)
 {
     static struct work w;
@@ -178,10 +188,7 @@ static int run(const struct tern_settings *settings)
         tern_session_report(&w.session);
     else
         code = work_through(&w) ? write_result(&w, settings->json) : refuse(1, w.line);
-    if (w.score.save >= 0 && close(w.score.save) != 0)
-        code = refuse(1, strerror(errno));
-    if (w.score.save >= 0 && code)
-        unlink(settings->save_logits);
+    code = end_file(w.score.save, code);
     tern_score_unmap(&w.score);
     tern_prompt_free(&w.text);
     tern_session_close(&w.session);
