@@ -76,7 +76,7 @@ static tern_status lay_out(const tern_plan *plan, const tern_memory *arenas,
     e->parts = parts;
     e->limits = plan->limits;
     e->model = model;
-    e->staging = arenas[TERN_ARENA_SCRATCH];
+    e->staging = arenas[TERN_ARENA_KV];
     e->load.total = tern_load_total(model);
     e->load.whole = model->program.n_weights == 0;
     tern_kv_start(&e->parts.kv);

@@ -33,7 +33,7 @@ struct tern_engine {
     const tern_backend *backend;
     void *state;                /* the backend's */
     tern_host host;
-    tern_memory staging;        /* the scratch arena, while weights are loaded */
+    tern_memory staging;        /* the KV arena, while weights are loaded */
     bool lost;                  /* the device is: nothing but closing helps */
     struct tern_load load;
     struct tern_parts parts;

@@ -1,7 +1,7 @@
 /* load.c: weights from the model's sources to the backend, some rows at a time.
  *
  * A source that lies in memory hands its rows over as they are; one that is read goes through a
- * staging area at the start of the scratch arena, which nobody uses before the first batch.
+ * staging area at the start of the KV arena, which nobody uses before the first batch.
  * Rows go in groups of 16, as many as a panel has, and what was read is given back.
  */
 #include "runtime/engine.h"

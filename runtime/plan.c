@@ -94,8 +94,8 @@ static tern_status measure(const tern_model *model, tern_plan *plan, tern_error 
 
     size_t staging;
     const tern_status status = tern_load_staging(model, &staging, err);
-    if (plan->arenas[TERN_ARENA_SCRATCH].bytes < staging)
-        plan->arenas[TERN_ARENA_SCRATCH].bytes = staging;
+    if (plan->arenas[TERN_ARENA_KV].bytes < staging)
+        plan->arenas[TERN_ARENA_KV].bytes = staging;
     return status;
 }
 

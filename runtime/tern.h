@@ -257,9 +257,9 @@ typedef struct tern_limits {
 typedef enum tern_arena_id {
     TERN_ARENA_MODEL,       /* what tern_model_init was given; already in use */
     TERN_ARENA_WEIGHTS,     /* panels */
-    TERN_ARENA_KV,          /* the pools of blocks */
+    TERN_ARENA_KV,          /* the pools of blocks; weights are staged there while loading */
     TERN_ARENA_ACTIVATIONS, /* slots of the program, logits */
-    TERN_ARENA_SCRATCH,     /* per thread; and where weights are staged while loading */
+    TERN_ARENA_SCRATCH,     /* per thread, and the backend's state */
     TERN_ARENA_STATE,       /* engine, sequences, block tables, prefix index */
     TERN_ARENA_SAMPLER,     /* candidates, penalties, log-probabilities */
     TERN_N_ARENAS,
