@@ -99,10 +99,11 @@ TERN_INLINE __m256 added_m(struct tern_sub s, unsigned half)
     return load_f16(s.block + 32 + 16 * half);
 }
 
-/* Sums of 8 results by pairs, so that chains are short. */
-TERN_INLINE __m256i add_4(const __m256i p[4])
+/* The compiler must not make trees of long sums: their leaves do not fit the registers. */
+TERN_INLINE __m256i in_order(__m256i x)
 {
-    return _mm256_add_epi16(_mm256_add_epi16(p[0], p[1]), _mm256_add_epi16(p[2], p[3]));
+    __asm__("" : "+x"(x));
+    return x;
 }
 
 /* (a, a) and (b, b) of pairs (a, b) of 16 bits. */
@@ -116,33 +117,53 @@ TERN_INLINE __m256i second_of_pairs(__m256i pairs)
     return _mm256_blend_epi16(pairs, _mm256_srli_epi32(pairs, 16), 0x55);
 }
 
+/* Four results of maddubs, added in 16 bits. */
+TERN_INLINE __m256i chain_4(const __m256i w[4], const int8_t *q)
+{
+    __m256i sum = _mm256_maddubs_epi16(w[0], broadcast_4(q));
+    for (int j = 1; j < 4; j++)
+        sum = in_order(_mm256_add_epi16(sum, _mm256_maddubs_epi16(w[j], broadcast_4(q + 4 * j))));
+    return sum;
+}
+
+/* Half a block with its own scale, or with both: chains of two results, times sc. */
+TERN_INLINE __m256i scaled_4(const __m256i w[4], const int8_t *q, __m256i sc)
+{
+    __m256i sum = _mm256_setzero_si256();
+    for (int j = 0; j < 4; j += 2) {
+        const __m256i pair = _mm256_add_epi16(_mm256_maddubs_epi16(w[j], broadcast_4(q + 4 * j)),
+            _mm256_maddubs_epi16(w[j + 1], broadcast_4(q + 4 * j + 4)));
+        sum = in_order(_mm256_add_epi32(sum, _mm256_madd_epi16(pair, sc)));
+    }
+    return sum;
+}
+
+TERN_INLINE __m256i signed_4(const __m256i w[4], const int8_t *q)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i sum = _mm256_setzero_si256();
+    for (int j = 0; j < 4; j++) {
+        const __m256i x = _mm256_sign_epi8(broadcast_4(q + 4 * j), w[j]);
+        const __m256i pair = _mm256_maddubs_epi16(_mm256_abs_epi8(w[j]), x);
+        sum = in_order(_mm256_add_epi32(sum, _mm256_madd_epi16(pair, ones)));
+    }
+    return sum;
+}
+
 /* The integer of a block: sum of code * q over 32 k, with scales where there are two. */
 TERN_INLINE __m256i dot_block(enum tern_chain chain, const __m256i w[8], const int8_t *q,
                               __m256i sc)
 {
     const __m256i ones = _mm256_set1_epi16(1);
-    __m256i p[8];
-    if (chain == TERN_CHAIN_S8) {
-        for (int j = 0; j < 8; j++)
-            p[j] = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(w[j]),
-                       _mm256_sign_epi8(broadcast_4(q + 4 * j), w[j])), ones);
-        for (int n = 4; n; n /= 2)
-            for (int j = 0; j < n; j++)
-                p[j] = _mm256_add_epi32(p[j], p[j + n]);
-        return p[0];
-    }
-    for (int j = 0; j < 8; j++)
-        p[j] = _mm256_maddubs_epi16(w[j], broadcast_4(q + 4 * j));
+    if (chain == TERN_CHAIN_S8)
+        return _mm256_add_epi32(signed_4(w, q), signed_4(w + 4, q + 16));
+    if (chain == TERN_CHAIN_U6)
+        return _mm256_add_epi32(scaled_4(w, q, first_of_pairs(sc)),
+                                scaled_4(w + 4, q + 16, second_of_pairs(sc)));
+    const __m256i low = chain_4(w, q), high = chain_4(w + 4, q + 16);
     if (chain == TERN_CHAIN_U4)
-        return _mm256_madd_epi16(_mm256_add_epi16(add_4(p), add_4(p + 4)), ones);
-    if (chain == TERN_CHAIN_U5)
-        return _mm256_add_epi32(_mm256_madd_epi16(add_4(p), ones),
-                                _mm256_madd_epi16(add_4(p + 4), ones));
-    /* TERN_CHAIN_U6 */
-    const __m256i sc0 = first_of_pairs(sc), sc1 = second_of_pairs(sc);
-    for (int j = 0; j < 8; j += 2)
-        p[j] = _mm256_madd_epi16(_mm256_add_epi16(p[j], p[j + 1]), j < 4 ? sc0 : sc1);
-    return _mm256_add_epi32(_mm256_add_epi32(p[0], p[2]), _mm256_add_epi32(p[4], p[6]));
+        return _mm256_madd_epi16(_mm256_add_epi16(low, high), ones);
+    return _mm256_add_epi32(_mm256_madd_epi16(low, ones), _mm256_madd_epi16(high, ones));
 }
 
 /* -zero * sum in every lane. */
@@ -205,6 +226,7 @@ TERN_INLINE void panel_by_1(const struct tern_codes_avx2 *f, const struct tern_m
                 struct tern_half w;
                 unpack_half(f, s, 0, &w);
                 acc[0] = step_half(f, &w, q, *d, sum, acc[0]);
+                __asm__("" : "+r"(q)); /* load again: registers are dearer than loads */
                 unpack_half(f, s, 1, &w);
                 acc[1] = step_half(f, &w, q, *d, sum, acc[1]);
                 q += TERN_SUB;
@@ -228,7 +250,7 @@ struct tern_expanded {
 };
 
 enum { TERN_GROUP_TOKENS = 64, TERN_MAX_EXPANDED = 20 };
-_Static_assert(TERN_MAX_EXPANDED * sizeof(struct tern_expanded) <= 16384, "the scratch's fixed part");
+_Static_assert(TERN_MAX_EXPANDED * sizeof(struct tern_expanded) <= 16384, "scratch");
 
 TERN_INLINE void expand_sub(const struct tern_codes_avx2 *f, struct tern_sub s,
                             struct tern_expanded *out)
@@ -264,15 +286,17 @@ TERN_INLINE void expand(const struct tern_codes_avx2 *f, const uint8_t *panel, s
         }
 }
 
-/* The record of a tile's first token; side is -zero * sum as int32, or d * sum as float. */
-struct tern_tile { const int8_t *q; const float *d; const int16_t *sum; const int32_t *side; };
-
-/* The compiler must not make trees of the sums in a tile: they would not fit the registers. */
-TERN_INLINE __m256i in_order(__m256i x)
-{
-    __asm__("" : "+x"(x));
-    return x;
-}
+/* What a tile takes and gives, from its first token and sub-block on. n_blocks is the stride of
+ * the record; side is -zero * sum as int32, or d * sum as float. */
+struct tern_tile {
+    const int8_t *q;
+    const float *d;
+    const int16_t *sum;
+    const int32_t *side;
+    size_t n_blocks;
+    float *dst;
+    size_t dst_stride;
+};
 
 /* sum += code * q over j0 .. j1 - 1 for n_tokens tokens and both halves, in 16 bits. */
 TERN_INLINE void tile_chain(const struct tern_expanded *w, const int8_t *q, size_t q_stride,
@@ -338,21 +362,20 @@ TERN_INLINE void tile_dots(enum tern_chain chain, const struct tern_expanded *w,
 }
 
 /* n_subs expanded sub-blocks for n_tokens <= 4 tokens; the chains go on from dst. */
-TERN_INLINE void tile(const struct tern_codes_avx2 *f, const struct tern_expanded *w, size_t n_subs,
-                      struct tern_tile a, size_t n_blocks, size_t n_tokens, float *dst,
-                      size_t dst_stride)
+TERN_INLINE void tile(const struct tern_codes_avx2 *f, const struct tern_expanded *w,
+                      size_t n_subs, struct tern_tile a, size_t n_tokens)
 {
     __m256 acc[4][2];
 #pragma GCC unroll 4
     for (size_t t = 0; t < n_tokens; t++)
         for (int half = 0; half < 2; half++)
-            acc[t][half] = _mm256_loadu_ps(dst + t * dst_stride + 8 * half);
+            acc[t][half] = _mm256_loadu_ps(a.dst + t * a.dst_stride + 8 * half);
     for (size_t s = 0; s < n_subs; s++, w++) {
         __m256i dot[4][2];
-        tile_dots(f->chain, w, a.q + TERN_SUB * s, TERN_SUB * n_blocks, n_tokens, dot);
+        tile_dots(f->chain, w, a.q + TERN_SUB * s, TERN_SUB * a.n_blocks, n_tokens, dot);
 #pragma GCC unroll 4
         for (size_t t = 0; t < n_tokens; t++) {
-            const size_t i = t * n_blocks + s;
+            const size_t i = t * a.n_blocks + s;
             const __m256 d = _mm256_set1_ps(a.d[i]);
             const __m256i side = f->chain == TERN_CHAIN_U6 ? broadcast_4(a.sum + 2 * i)
                                                            : broadcast_4(a.side + i);
@@ -374,28 +397,25 @@ TERN_INLINE void tile(const struct tern_codes_avx2 *f, const struct tern_expande
 #pragma GCC unroll 4
     for (size_t t = 0; t < n_tokens; t++)
         for (int half = 0; half < 2; half++)
-            _mm256_storeu_ps(dst + t * dst_stride + 8 * half, acc[t][half]);
+            _mm256_storeu_ps(a.dst + t * a.dst_stride + 8 * half, acc[t][half]);
 }
 
-/* Expanded sub-blocks s0 .. of a panel for all tokens of a group. */
-TERN_INLINE void tiles(const struct tern_codes_avx2 *f, const struct tern_expanded *w, size_t s0,
-                       size_t n_subs, const struct tern_acts *a, size_t token, size_t n_tokens,
-                       const int32_t *side, float *dst, size_t dst_stride)
+/* The same for any number of tokens. */
+TERN_INLINE void tiles(const struct tern_codes_avx2 *f, const struct tern_expanded *w,
+                       size_t n_subs, struct tern_tile a, size_t n_tokens)
 {
-    const size_t i = token * a->n_blocks + s0;
-    struct tern_tile t = {a->q + TERN_SUB * i, a->d + i, a->sum + 2 * i, side + s0};
     for (; n_tokens >= 4; n_tokens -= 4) {
-        tile(f, w, n_subs, t, a->n_blocks, 4, dst, dst_stride);
-        t.q += 4 * TERN_SUB * a->n_blocks;
-        t.d += 4 * a->n_blocks;
-        t.sum += 8 * a->n_blocks;
-        t.side += 4 * a->n_blocks;
-        dst += 4 * dst_stride;
+        tile(f, w, n_subs, a, 4);
+        a.q += 4 * TERN_SUB * a.n_blocks;
+        a.d += 4 * a.n_blocks;
+        a.sum += 8 * a.n_blocks;
+        a.side += 4 * a.n_blocks;
+        a.dst += 4 * a.dst_stride;
     }
     switch (n_tokens) {
-    case 3: tile(f, w, n_subs, t, a->n_blocks, 3, dst, dst_stride); break;
-    case 2: tile(f, w, n_subs, t, a->n_blocks, 2, dst, dst_stride); break;
-    case 1: tile(f, w, n_subs, t, a->n_blocks, 1, dst, dst_stride); break;
+    case 3: tile(f, w, n_subs, a, 3); break;
+    case 2: tile(f, w, n_subs, a, 2); break;
+    case 1: tile(f, w, n_subs, a, 1); break;
     default: break;
     }
 }
@@ -426,21 +446,24 @@ TERN_INLINE void zero_tile(float *dst, size_t dst_stride, size_t n_tokens)
 TERN_INLINE void matmul_many(const struct tern_codes_avx2 *f, const struct tern_matmul *m,
                              size_t first, size_t n, size_t token, size_t n_tokens)
 {
+    const struct tern_acts *a = m->acts;
     struct tern_expanded *w = m->scratch;
     int32_t *side = (int32_t *)(void *)((char *)m->scratch + 16384);
     const size_t n_groups = m->n_cols / (TERN_SUB * f->period);
     const size_t n_parts = (n_groups * f->period + TERN_MAX_EXPANDED - 1) / TERN_MAX_EXPANDED;
     const size_t part = (n_groups + n_parts - 1) / n_parts;
     if (f->chain != TERN_CHAIN_U6 && (f->has_min || f->zero))
-        make_side(f, m->acts, token, n_tokens, side);
+        make_side(f, a, token, n_tokens, side);
     for (size_t p = first; p < first + n; p++) {
         float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;
         zero_tile(dst, m->dst_stride, n_tokens);
         for (size_t g = 0; g < n_groups; g += part) {
             const size_t n_now = n_groups - g < part ? n_groups - g : part;
             expand(f, m->panels + p * m->panel_bytes, g, n_now, w);
-            tiles(f, w, g * f->period, n_now * f->period, m->acts, token, n_tokens, side, dst,
-                  m->dst_stride);
+            const size_t s = g * f->period, i = token * a->n_blocks + s;
+            const struct tern_tile t = {a->q + TERN_SUB * i, a->d + i, a->sum + 2 * i, side + s,
+                                        a->n_blocks, dst, m->dst_stride};
+            tiles(f, w, n_now * f->period, t, n_tokens);
         }
     }
 }
