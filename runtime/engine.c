@@ -50,8 +50,8 @@ static tern_status check_arenas(const tern_plan *plan, const tern_memory *arenas
 
 static tern_status check_host(const tern_host *host, const tern_limits *limits, tern_error *err)
 {
-    if (host->n_threads > limits->n_threads)
-        return tern_fail(err, TERN_BAD_ARGUMENT, "host: %u threads, at most %u of the limits",
+    if (host->n_threads != limits->n_threads)
+        return tern_fail(err, TERN_BAD_ARGUMENT, "host: %u threads, the limits say %u",
                          (uint64_t)host->n_threads, (uint64_t)limits->n_threads);
     if (host->n_threads > 1 && (!host->parallel || !host->barrier))
         return tern_fail(err, TERN_BAD_ARGUMENT, "host: %u threads without parallel or barrier",

@@ -243,7 +243,7 @@ typedef struct tern_limits {
     uint32_t n_ctx;       /* tokens a sequence can hold; 0: the smaller of the model's and 4096 */
     uint32_t n_seqs;      /* sequences open at once; 0: 1 */
     uint32_t chunk;       /* rows of one step, prompts are cut into such; 0: 128 (less if n_ctx is) */
-    uint32_t n_threads;   /* of the host; 0: 1; at most 256 */
+    uint32_t n_threads;   /* those of the host; 0: 1; at most 256 */
     uint32_t n_logit_rows;/* rows of a step that can have logits; 0: n_seqs */
     uint32_t n_logprobs;  /* most log-probabilities reported a token; 0: none; at most 1024 */
     uint32_t n_kv_tokens; /* tokens of the KV pool, all sequences together, at least n_ctx; 0:

@@ -120,7 +120,7 @@ static void a_plan_that_was_changed_is_not_believed(void **state)
     close_rig(rig);
 }
 
-static void a_host_with_more_threads_than_planned_is_refused(void **state)
+static void a_host_with_other_threads_than_planned_is_refused(void **state)
 {
     (void)state;
     struct trace_rig *rig = open_rig(&usual);
@@ -130,7 +130,7 @@ static void a_host_with_more_threads_than_planned_is_refused(void **state)
     assert_int_equal(tern_engine_init(&rig->plan, rig->arenas, &rig->model, &trace_backend, &host,
                                       &e, &err),
                      TERN_BAD_ARGUMENT);
-    assert_string_equal(err.text, "host: 2 threads, at most 1 of the limits");
+    assert_string_equal(err.text, "host: 2 threads, the limits say 1");
     rig->plan.limits.n_threads = 2;
     err.status = TERN_OK;
     assert_int_equal(tern_engine_init(&rig->plan, rig->arenas, &rig->model, &trace_backend, &host,
@@ -374,7 +374,7 @@ int main(void)
         cmocka_unit_test(what_is_laid_out_is_what_the_plan_says),
         cmocka_unit_test(one_byte_less_in_any_arena_is_refused_by_name),
         cmocka_unit_test(a_plan_that_was_changed_is_not_believed),
-        cmocka_unit_test(a_host_with_more_threads_than_planned_is_refused),
+        cmocka_unit_test(a_host_with_other_threads_than_planned_is_refused),
         cmocka_unit_test(weights_come_in_pieces_and_are_given_back),
         cmocka_unit_test(a_read_that_fails_is_named),
         cmocka_unit_test(a_batch_that_fails_leaves_everything_as_it_was),
