@@ -49,7 +49,7 @@ struct tern_backend {
                         void **state, tern_error *err);
     /* n_rows rows of a weight as they are in the file, from first_row (a multiple of 16) on; a
      * vector is one row. All rows of a weight come once, in order. The rows may lie in the
-     * scratch arena, which is not touched before the first submit. */
+     * KV arena, which is not touched before the first submit. */
     tern_status (*upload)(void *state, uint32_t weight, uint32_t first_row, uint32_t n_rows,
                           const void *rows, tern_error *err);
     /* At least one row; perhaps none whose logits are wanted. */
