@@ -33,9 +33,9 @@ const char *tern_kernels_select(struct tern_kernels *k, uint32_t features, const
             last = v->name;
         }
         if (limit && strcmp(limit, v->name) == 0)
-            break;
+            return last;
     }
-    return last;
+    return limit ? NULL : last;
 }
 
 tern_matmul_fn *tern_kernels_matmul(const struct tern_kernels *k, uint32_t type, bool exact)

@@ -1,0 +1,2 @@
+# exit 1
+$TERN run $TINY/llama-q8_0.gguf -p hi -n 4 >&-
