@@ -96,7 +96,10 @@ static tern_status open_backend(struct tern_engine *e, const tern_memory *arenas
     struct tern_backend_plan asked = {.limits = &e->limits};
     tern_kv_count(&e->model->program, &e->limits, asked.n_blocks);
     e->backend = backend;
-    return backend->open(e->model, &asked, arenas, &e->host, &e->state, err);
+    const uint32_t saved = tern_float_enter(); /* tables of angles are made */
+    const tern_status status = backend->open(e->model, &asked, arenas, &e->host, &e->state, err);
+    tern_float_leave(saved);
+    return status;
 }
 
 tern_status tern_engine_init(const tern_plan *plan, const tern_memory *arenas,

@@ -97,7 +97,7 @@ tern_status tern_engine_load(tern_engine *e, size_t budget, uint64_t *done, uint
     tern_status status = TERN_OK;
     uint64_t spent = 0, bytes = 0;
     const uint32_t saved = tern_float_enter();
-    while (!status && load->weight < e->model->program.n_weights && spent < budget) {
+    while (!status && load->weight < e->model->program.n_weights && (!spent || spent < budget)) {
         status = load_rows(e, &bytes);
         spent += bytes;
     }

@@ -167,7 +167,7 @@ static bool admit(struct tern_engine *e, struct tern_sequence *s)
 {
     struct tern_kv *kv = &e->parts.kv;
     const uint32_t slot = tern_slot_of(e, s);
-    const bool look_up = !s->n_computed && !s->options.no_kv_sharing;
+    const bool look_up = !s->n_computed && !s->options.no_kv_sharing && !e->limits.no_kv_sharing;
     if (look_up)
         s->n_computed = tern_kv_match(kv, slot, s->tokens, tern_logits_from(s));
     if (look_up && is_being_computed(e, s)) {

@@ -183,10 +183,11 @@ static void windowed_layers_reuse_only_what_is_whole(void **state)
     }
 }
 
-static void prompts_that_come_together_compute_their_prefix_once(void **state)
+/* Four prompts of 72 tokens, 64 of them the same. */
+static void run_together(bool sharing, uint64_t n_rows, uint64_t n_steps)
 {
-    (void)state;
-    struct fixture *f = open_rig(&(tern_limits){.n_ctx = 128, .n_seqs = 4, .chunk = 16}, 1);
+    struct fixture *f = open_rig(&(tern_limits){.n_ctx = 128, .n_seqs = 4, .chunk = 288,
+                                                .no_kv_sharing = !sharing}, 1);
     tern_seq_options o = trace_greedy();
     tern_token p[4][72];
     tern_seq seqs[4];
@@ -198,10 +199,18 @@ static void prompts_that_come_together_compute_their_prefix_once(void **state)
         assert_int_equal(tern_seq_feed(f->rig.engine, seqs[k], p[k], 72), TERN_OK);
     }
     assert_int_equal(trace_drive(&f->rig, &f->log, 16, 1000), TERN_AGAIN);
-    assert_int_equal(f->rig.trace->n_rows, 64 + 4 * 8);
+    assert_int_equal(f->rig.trace->n_rows, n_rows);
+    assert_int_equal(f->rig.trace->n_submits, n_steps);
     for (int k = 0; k < 4; k++)
         assert_int_equal(trace_matches(&f->rig, &f->log, seqs[k], p[k], 72), 1);
     close_rig(f);
+}
+
+static void prompts_that_come_together_compute_their_prefix_once(void **state)
+{
+    (void)state;
+    run_together(true, 64 + 4 * 8, 2);
+    run_together(false, 4 * 72, 1); /* and nobody waits for what it will not get */
 }
 
 static void what_a_window_has_lost_is_computed_again(void **state)

@@ -401,6 +401,61 @@ static void a_long_prompt_does_not_hold_up_those_that_generate(void **state)
     free(log);
 }
 
+/* The tokens that a seeded request draws, alone or beside others. */
+static void draw(const tern_limits *limits, uint32_t n_others, bool warm, tern_token *out)
+{
+    struct trace_rig rig;
+    struct trace_log *log = calloc(1, sizeof *log);
+    tern_token p[40];
+    tern_seq_options o = trace_greedy();
+    set_up(&rig, limits);
+    make_prompt(p, 40, 9);
+    if (warm) {
+        tern_seq_close(rig.engine, start(&rig, p, 30, 1));
+        const tern_seq seq = start(&rig, p, 40, 1);
+        (void)trace_drive(&rig, log, 16, 100);
+        tern_seq_close(rig.engine, seq);
+    }
+    for (uint32_t i = 0; i < n_others; i++) {
+        (void)start(&rig, p + i, 20, 0);
+        (void)trace_drive(&rig, log, 16, i);
+    }
+    o.sampling.temperature = 3;
+    o.sampling.seed = UINT64_C(1) << 63;
+    o.sampling.stream = 17;
+    o.sampling.repeat_penalty = 1.2f;
+    o.sampling.repeat_last_n = -1;
+    o.max_tokens = 20;
+    tern_seq seq = 0;
+    assert_int_equal(tern_seq_open(rig.engine, &o, &seq), TERN_OK);
+    assert_int_equal(tern_seq_feed(rig.engine, seq, p, 40), TERN_OK);
+    log->n = 0;
+    assert_int_equal(trace_drive(&rig, log, 16, 1000), TERN_AGAIN);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < log->n; i++)
+        if (log->items[i].event.seq == seq && log->items[i].event.kind == TERN_EVENT_TOKEN)
+            out[n++] = log->items[i].event.token;
+    assert_int_equal(n, 20);
+    trace_close(&rig);
+    free(log);
+}
+
+static void a_seeded_request_draws_the_same_in_any_company(void **state)
+{
+    (void)state;
+    tern_token first[20], other[20];
+    static const uint32_t chunks[] = {1, 7, 16, 64};
+    draw(&(tern_limits){.n_ctx = 64, .n_seqs = 1}, 0, false, first);
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t n = 0; n < 4; n++)
+            for (int warm = 0; warm < 2; warm++) {
+                const tern_limits limits = {.n_ctx = 64, .n_seqs = 4, .chunk = chunks[i],
+                                            .n_kv_tokens = n % 2 ? 80 : 0};
+                draw(&limits, n, warm, other);
+                assert_memory_equal(first, other, sizeof first);
+            }
+}
+
 static void room_for_one_event_loses_none(void **state)
 {
     (void)state;
@@ -436,6 +491,7 @@ int main(void)
         cmocka_unit_test(the_youngest_loses_its_blocks_and_the_oldest_never_waits),
         cmocka_unit_test(nobody_starves_however_small_a_step_is),
         cmocka_unit_test(a_long_prompt_does_not_hold_up_those_that_generate),
+        cmocka_unit_test(a_seeded_request_draws_the_same_in_any_company),
         cmocka_unit_test(room_for_one_event_loses_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
