@@ -65,7 +65,8 @@ static struct gguf_writer values(void)
 
 static struct gguf_writer bpe(void)
 {
-    static const char *const pieces[] = {"<|endoftext|>", "a", "b", "ab", "\xc4\xa0", "\xc4\xa0" "ab"};
+    static const char *const pieces[] = {"<|endoftext|>", "a", "b", "ab", "\xc4\xa0",
+                                         "\xc4\xa0" "ab"};
     static const char *const merges[] = {"a b", "\xc4\xa0 ab"};
     struct gguf_writer w = gw_start();
     gw_text(&w, "general.architecture", "none");

@@ -1,4 +1,4 @@
-/* describe.c: what a model says of itself, for people. */
+/* model_info.c: what a model says of itself, for people. */
 #include "runtime/model.h"
 
 #include "quant/format.h"
