@@ -21,6 +21,7 @@ enum {
     HEADER_BYTES = 24,
     LEAST_KEY_BYTES = 8 + 1 + 4 + 1,             /* length, one letter, type, the smallest value */
     LEAST_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8,  /* length, one letter, n_dims, dim, type, offset */
+    MOST_KEYS = 65536, /* files have some dozens; a lookup while measuring walks them all */
     MOST_NAME_BYTES = 63,
     MOST_DIMS = 4,
     DEFAULT_ALIGNMENT = 32,
@@ -107,9 +108,12 @@ static tern_status read_header(const tern_source *s, struct part *p, struct tern
     if (status)
         return status;
     const uint64_t left = tern_reader_left(r);
-    if (p->n_keys > left / LEAST_KEY_BYTES || p->n_keys > UINT32_MAX)
+    if (p->n_keys > left / LEAST_KEY_BYTES)
         return tern_fail(err, TERN_BAD_MODEL, "metadata: %u keys, the file has room for %u",
                          p->n_keys, left / LEAST_KEY_BYTES);
+    if (p->n_keys > MOST_KEYS)
+        return tern_fail(err, TERN_UNSUPPORTED, "metadata: %u keys, at most %u", p->n_keys,
+                         (uint64_t)MOST_KEYS);
     if (p->n_tensors > (left - p->n_keys * LEAST_KEY_BYTES) / LEAST_TENSOR_BYTES ||
         p->n_tensors > UINT32_MAX)
         return tern_fail(err, TERN_BAD_MODEL,

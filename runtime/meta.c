@@ -181,28 +181,6 @@ tern_status tern_meta_text(const struct tern_model *m, const char *key, tern_tex
     return TERN_OK;
 }
 
-tern_status tern_meta_u32_at(const struct tern_model *m, const char *key, uint64_t i, uint32_t *out,
-                             tern_error *err)
-{
-    struct tern_meta k;
-    if (!tern_meta_find(m, key, &k))
-        return TERN_OK;
-    struct tern_meta e = k;
-    if (k.type == TERN_META_ARRAY) {
-        if (i >= k.count)
-            return tern_fail(err, TERN_BAD_MODEL, "%t%s: %u elements, element %u is needed",
-                             prefix_of(m, key), key, k.count, i);
-        const tern_status status = tern_meta_element(m, &k, i, &e, err);
-        if (status)
-            return status;
-    }
-    if (e.type == TERN_META_BOOL) {
-        *out = e.v.b;
-        return TERN_OK;
-    }
-    return check_u32(m, key, &e, 0, UINT32_MAX, out, err);
-}
-
 tern_status tern_meta_element(const struct tern_model *m, const struct tern_meta *array, uint64_t i,
                               struct tern_meta *out, tern_error *err)
 {

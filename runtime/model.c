@@ -29,19 +29,24 @@ static tern_status uniform_u32(const struct tern_model *m, const char *key, bool
     struct tern_meta k;
     if (!tern_meta_find(m, key, &k) || k.type != TERN_META_ARRAY)
         return tern_meta_u32(m, key, required, 1, max, out, err);
-    for (uint32_t i = 0; i < m->hparams.n_layers; i++) {
-        uint32_t u = 0;
-        const tern_status status = tern_meta_u32_at(m, key, i, &u, err);
+    const uint32_t n_layers = m->hparams.n_layers;
+    if (k.count < n_layers)
+        return tern_fail(err, TERN_BAD_MODEL, "%t%s: %u elements for %u layers", m->architecture,
+                         key, k.count, (uint64_t)n_layers);
+    for (uint32_t i = 0; i < n_layers; i++) {
+        struct tern_meta e;
+        uint64_t u;
+        const tern_status status = tern_meta_element(m, &k, i, &e, err);
         if (status)
             return status;
-        if (u == 0 || u > max)
-            return tern_fail(err, TERN_BAD_MODEL, "%t%s: %u at layer %u, must be from 1 to %u",
-                             m->architecture, key, (uint64_t)u, (uint64_t)i, (uint64_t)max);
+        if (!tern_meta_to_u64(&e, &u) || u == 0 || u > max)
+            return tern_fail(err, TERN_BAD_MODEL,
+                             "%t%s: element %u is no integer from 1 to %u", m->architecture, key,
+                             (uint64_t)i, (uint64_t)max);
         if (i && u != *out)
             return tern_fail(err, TERN_UNSUPPORTED, "%t%s: %u at layer %u after %u, layers must "
-                             "be alike", m->architecture, key, (uint64_t)u, (uint64_t)i,
-                             (uint64_t)*out);
-        *out = u;
+                             "be alike", m->architecture, key, u, (uint64_t)i, (uint64_t)*out);
+        *out = (uint32_t)u;
     }
     return TERN_OK;
 }

@@ -73,14 +73,10 @@ tern_status tern_meta_f32(const struct tern_model *m, const char *key, bool requ
 tern_status tern_meta_bool(const struct tern_model *m, const char *key, bool *out, tern_error *err);
 tern_status tern_meta_text(const struct tern_model *m, const char *key, tern_text *out,
                            tern_error *err);
-/* The i-th element of an integer or bool array (or the scalar itself, for every i). It reads
- * the file: whole arrays are walked with a tern_reader from `at` on. */
-tern_status tern_meta_u32_at(const struct tern_model *m, const char *key, uint64_t i, uint32_t *out,
-                             tern_error *err);
-
 /* The integer of a key if it is one and not negative. */
 bool tern_meta_to_u64(const struct tern_meta *k, uint64_t *out);
-/* The i-th element of an array, i below its count. A text without data is size bytes at `at`. */
+/* The i-th element of an array, i below its count. A text without data is size bytes at `at`.
+ * It reads the file: whole arrays are walked with a tern_reader from `at` on. */
 tern_status tern_meta_element(const struct tern_model *m, const struct tern_meta *array, uint64_t i,
                               struct tern_meta *out, tern_error *err);
 const char *tern_meta_type_name(uint32_t type, uint32_t element); /* "u32", "array of string" */

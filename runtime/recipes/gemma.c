@@ -11,6 +11,8 @@
  * unscaled; the sixth sees all. The weights of norms have their 1 added in the file. */
 #include "runtime/recipe.h"
 
+#include "runtime/error.h"
+
 #include <math.h>
 
 struct slots { tern_slot_id h, x, q, k, v, o, y, z, gate, up; };
@@ -72,21 +74,31 @@ static void feed_forward(struct tern_builder *b, const struct slots *s)
     tern_b_add(b, s->h, s->h, s->z);
 }
 
-/* Local unless (layer + 1) % 6 == 0; the key may give another period, or a list of bools. */
-static bool is_local(struct tern_builder *b, uint32_t layer, uint32_t window)
+/* Which layers are local: unless (layer + 1) % 6 == 0; the key may give another period, or a
+ * bool for each layer. */
+struct pattern { uint32_t period; bool listed; struct tern_meta list; };
+
+static struct pattern read_pattern(struct tern_builder *b)
 {
     static const char key[] = ".attention.sliding_window_pattern";
-    struct tern_meta k;
-    uint32_t period = 6;
-    if (window == 0)
-        return false;
-    if (!tern_meta_find(b->model, key, &k) || k.type != TERN_META_ARRAY) {
-        tern_b_check(b, tern_meta_u32(b->model, key, false, 1, 1024, &period, b->err));
-        return (layer + 1) % period != 0;
-    }
-    uint32_t local = 0;
-    tern_b_check(b, tern_meta_u32_at(b->model, key, layer, &local, b->err));
-    return local != 0;
+    struct pattern p = {.period = 6};
+    p.listed = tern_meta_find(b->model, key, &p.list) && p.list.type == TERN_META_ARRAY;
+    if (!p.listed)
+        tern_b_check(b, tern_meta_u32(b->model, key, false, 1, 1024, &p.period, b->err));
+    else if (p.list.element != TERN_META_BOOL || p.list.count < b->model->hparams.n_layers)
+        tern_b_check(b, tern_fail(b->err, TERN_BAD_MODEL, "%t%s: %u elements, must be a bool for "
+                                  "each of %u layers", b->model->architecture, key, p.list.count,
+                                  (uint64_t)b->model->hparams.n_layers));
+    return p;
+}
+
+static bool is_local(struct tern_builder *b, const struct pattern *p, uint32_t layer)
+{
+    struct tern_meta e;
+    if (b->status || !p->listed)
+        return (layer + 1) % p->period != 0;
+    tern_b_check(b, tern_meta_element(b->model, &p->list, layer, &e, b->err));
+    return e.v.b;
 }
 
 void tern_recipe_gemma3(struct tern_builder *b)
@@ -104,6 +116,7 @@ void tern_recipe_gemma3(struct tern_builder *b)
                                   &window, b->err));
     const struct sight all = {tern_b_rope(b, &far), 0};
     const struct sight local = {tern_b_rope(b, &near), window};
+    const struct pattern pattern = read_pattern(b);
     /* The 27B alone, known by its 62 layers, scales by n_embd / n_heads. */
     const float scale = tern_recipe_attention_scale(
         b, p->n_layers == 62 ? p->n_embd / p->n_heads : p->k_dim);
@@ -113,7 +126,8 @@ void tern_recipe_gemma3(struct tern_builder *b)
     tern_b_embed(b, s.h, embedding, sqrtf((float)p->n_embd));
     for (uint16_t layer = 0; layer < p->n_layers; layer++) {
         tern_b_layer(b, layer);
-        attention(b, &s, is_local(b, layer, window) ? local : all, scale, attention_cap);
+        const bool windowed = window && is_local(b, &pattern, layer);
+        attention(b, &s, windowed ? local : all, scale, attention_cap);
         feed_forward(b, &s);
     }
     tern_b_layer(b, UINT16_MAX);

@@ -40,6 +40,11 @@ static void both_2_40(struct gguf_writer *w)
     gw_put(&w->data, NULL, 100);
     w->n_keys = w->n_tensors = 1ull << 40;
 }
+static void keys_65537(struct gguf_writer *w)
+{
+    for (int i = 0; i < 65537; i++)
+        gw_int(w, "k", TERN_META_U8, 0);
+}
 static void one_tensor_too_many(struct gguf_writer *w)
 {
     tensor_f32(w);
@@ -246,6 +251,7 @@ static const struct hostile hostile[] = {
     {"2^63 keys", keys_2_63, BAD, {"keys", "room for"}},
     {"2^64 - 1 keys", keys_most, BAD, {"keys", "room for"}},
     {"keys whose bytes nearly wrap", keys_record, BAD, {"keys", "room for"}},
+    {"65537 keys", keys_65537, TERN_UNSUPPORTED, {"65537 keys", "at most 65536"}},
     {"2^40 of both", both_2_40, BAD, {"1099511627776", "room for"}},
     {"one tensor too many", one_tensor_too_many, BAD, {"tensor 1", "name of 0"}},
     {"array of 2^63 bytes", array_2_63, BAD, {"k", "elements"}},

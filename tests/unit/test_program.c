@@ -15,8 +15,6 @@ static struct opened *open_tiny(struct tiny t)
 {
     struct gguf_writer w = tiny_make(&t);
     struct opened *o = open_bytes(OPEN_MAPPED, TERN_MODEL_WHOLE, w.file.data, w.file.n);
-    if (o->status)
-        print_message("%s\n", o->error.text);
     gw_free(&w);
     return o;
 }

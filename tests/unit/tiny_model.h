@@ -12,7 +12,7 @@
 
 enum change {
     SAME, DELETED, ZERO, MOST, NEGATIVE, ONE_LESS, ONE_MORE, AS_TEXT, AS_F32, AS_F64, AS_U8, AS_I32,
-    AS_BOOL, AS_LIST, AS_NAN, AS_INFINITE, N_CHANGES,
+    AS_BOOL, AS_LIST, AS_NAN, AS_INFINITE, ROW_MORE, N_CHANGES,
 };
 
 struct tiny {
@@ -121,13 +121,15 @@ static inline void tiny_list(struct gguf_writer *w, const struct tiny *t, const 
     }
 }
 
-/* Changes of a tensor: DELETED, or one column less or more. */
+/* Changes of a tensor: DELETED, one column less or more, a row more. */
 static inline void tiny_tensor(struct gguf_writer *w, const struct tiny *t, int layer,
                                const char *name, uint64_t cols, uint64_t rows)
 {
     char full[64];
     const enum change change = change_of(t, name);
     snprintf(full, sizeof full, layer < 0 ? "%.0d%s" : "blk.%d.%s", layer < 0 ? 0 : layer, name);
+    if (change == ROW_MORE)
+        rows = rows ? rows + 1 : 2;
     if (change != DELETED)
         gw_tensor(w, full, cols + (change == ONE_MORE) - (change == ONE_LESS), rows);
 }
