@@ -53,17 +53,19 @@ static void write_byte_level(struct tern_writer *w, tern_text piece)
     }
 }
 
-static void write_spaced(struct tern_writer *w, tern_text piece)
+/* U+2581 is a space. The first byte of what that gives is left out if skip. */
+static void write_spaced(struct tern_writer *w, tern_text piece, bool skip)
 {
-    for (size_t at = 0; at < piece.size;) {
+    for (size_t at = 0; at < piece.size; skip = false) {
         const bool space = piece.size - at >= 3 && memcmp(piece.data + at, "\xe2\x96\x81", 3) == 0;
-        tern_write_bytes(w, space ? " " : piece.data + at, 1);
+        tern_write_bytes(w, space ? " " : piece.data + at, skip ? 0 : 1);
         at += space ? 3 : 1;
     }
 }
 
+/* skip: the first byte is the space before the first word, and is left out. */
 static void write_token(struct tern_writer *w, const struct tern_vocab *v, tern_token token,
-                        bool special)
+                        bool special, bool skip)
 {
     const tern_text piece = tern_vocab_piece(v, (uint32_t)token);
     const int byte = tern_vocab_byte_of_piece(piece);
@@ -78,7 +80,8 @@ static void write_token(struct tern_writer *w, const struct tern_vocab *v, tern_
         break;
     case TERN_TOKEN_BYTE:
         if (byte >= 0) {
-            write_byte(w, byte);
+            if (!skip)
+                write_byte(w, byte);
             break;
         }
         /* fall through */
@@ -86,7 +89,7 @@ static void write_token(struct tern_writer *w, const struct tern_vocab *v, tern_
         if (v->family == TERN_VOCAB_BPE)
             write_byte_level(w, piece);
         else
-            write_spaced(w, piece);
+            write_spaced(w, piece, skip);
     }
 }
 
@@ -97,23 +100,23 @@ tern_status tern_token_bytes(const tern_model *model, tern_token token, bool spe
     if (!is_token(model, token))
         return TERN_BAD_ARGUMENT;
     struct tern_writer w = {out, cap, 0};
-    write_token(&w, model->vocab, token, special);
+    write_token(&w, model->vocab, token, special, false);
     *n = w.n;
     return w.n > cap ? TERN_TOO_SMALL : TERN_OK;
 }
 
-/* Bytes at the front of this token's that are the space before the first word. */
-static size_t space_before(const struct tern_vocab *v, tern_token token, uint8_t *started)
+/* Whether this token begins with the space before the first word. */
+static bool space_before(const struct tern_vocab *v, tern_token token, uint8_t *started)
 {
     const tern_token_kind kind = tern_vocab_piece_kind(v, (uint32_t)token);
     if (*started || kind == TERN_TOKEN_CONTROL || kind == TERN_TOKEN_UNKNOWN)
-        return 0;
+        return false;
     *started = 1;
     char first;
     struct tern_writer w = {&first, 1, 0};
     if (!v->adds_space || kind == TERN_TOKEN_USER)
-        return 0;
-    write_token(&w, v, token, false);
+        return false;
+    write_token(&w, v, token, false, false);
     return w.n > 0 && first == ' ';
 }
 
@@ -129,14 +132,8 @@ tern_status tern_detokenize(const tern_model *model, const tern_token *tokens, s
             return tern_fail(err, TERN_BAD_ARGUMENT, "token %u: id %i, %u in the vocabulary",
                              (uint64_t)i, (int64_t)tokens[i],
                              (uint64_t)(model->vocab ? model->vocab->n_tokens : 0));
-        const size_t skip = space_before(model->vocab, tokens[i], &started), before = w.n;
-        write_token(&w, model->vocab, tokens[i], special);
-        if (skip) { /* one byte, at the front */
-            const size_t kept = w.n < cap ? w.n : cap;
-            if (kept > before)
-                memmove(out + before, out + before + 1, kept - before - 1);
-            w.n--;
-        }
+        const bool skip = space_before(model->vocab, tokens[i], &started);
+        write_token(&w, model->vocab, tokens[i], special, skip);
     }
     *n = w.n;
     return w.n > cap ? TERN_TOO_SMALL : TERN_OK;
@@ -179,12 +176,10 @@ size_t tern_detok_push(const tern_model *model, tern_detok *d, tern_token token,
     unsigned char *in = (unsigned char *)out + TERN_DETOK_CAP - MOST;
     const size_t n_held = d->n_held;
     memcpy(in, d->held, n_held);
-    const size_t skip = space_before(model->vocab, token, &d->started);
+    const bool skip = space_before(model->vocab, token, &d->started);
     struct tern_writer w = {(char *)in + n_held, MOST - n_held, 0};
-    write_token(&w, model->vocab, token, special);
-    if (skip)
-        memmove(in + n_held, in + n_held + 1, w.n - 1);
-    const size_t n = n_held + w.n - skip;
+    write_token(&w, model->vocab, token, special, skip);
+    const size_t n = n_held + w.n;
     /* Flush to the very end, where every byte has three times its place before it. */
     unsigned char *from = (unsigned char *)out + TERN_DETOK_CAP - n;
     memmove(from, in, n);

@@ -17,21 +17,21 @@
 #include "runtime/text.h"
 #include "runtime/unicode.h"
 
-#define BIT(class) (1u << (class))
-
+/* Sets of classes. */
 enum {
-    END = 15, /* the class of what is past the end */
-    LETTER = BIT(TERN_CP_LU) | BIT(TERN_CP_LL) | BIT(TERN_CP_LT) | BIT(TERN_CP_LM) |
-             BIT(TERN_CP_LO),
-    MARK = BIT(TERN_CP_MN) | BIT(TERN_CP_MC),
-    NUMBER = BIT(TERN_CP_N),
-    PUNCTUATION = BIT(TERN_CP_P),
-    SYMBOL = BIT(TERN_CP_S),
-    SPACE = BIT(TERN_CP_SPACE),
-    OTHER = PUNCTUATION | SYMBOL | MARK | BIT(TERN_CP_UNASSIGNED) | BIT(TERN_CP_CONTROL),
+    LU = 1 << TERN_CP_LU, LL = 1 << TERN_CP_LL, LT = 1 << TERN_CP_LT, LM = 1 << TERN_CP_LM,
+    LO = 1 << TERN_CP_LO,
+    LETTER = LU | LL | LT | LM | LO,
+    MARK = 1 << TERN_CP_MN | 1 << TERN_CP_MC,
+    NUMBER = 1 << TERN_CP_N,
+    PUNCTUATION = 1 << TERN_CP_P,
+    SYMBOL = 1 << TERN_CP_S,
+    SPACE = 1 << TERN_CP_SPACE,
+    OTHER = PUNCTUATION | SYMBOL | MARK | 1 << TERN_CP_UNASSIGNED | 1 << TERN_CP_CONTROL,
+    END = 1 << 15, /* what is past the end is in this class alone */
     /* Of the case-aware patterns: what a capitalised part and what a small part is made of. */
-    UPPER = BIT(TERN_CP_LU) | BIT(TERN_CP_LT) | BIT(TERN_CP_LM) | BIT(TERN_CP_LO) | MARK,
-    LOWER = BIT(TERN_CP_LL) | BIT(TERN_CP_LM) | BIT(TERN_CP_LO) | MARK,
+    UPPER = LU | LT | LM | LO | MARK,
+    LOWER = LL | LM | LO | MARK,
 };
 
 /* One character: its code point, its class as a bit, and where the next one begins. */
@@ -40,10 +40,10 @@ struct here { uint32_t cp, is; size_t next; };
 static struct here look(const unsigned char *text, size_t at, size_t end)
 {
     if (at >= end)
-        return (struct here){0, BIT(END), end};
+        return (struct here){0, END, end};
     uint32_t cp;
     const size_t size = tern_unicode_decode(text + at, end - at, &cp);
-    return (struct here){cp, BIT(tern_unicode_class(cp)), at + size};
+    return (struct here){cp, 1u << tern_unicode_class(cp), at + size};
 }
 
 /* The end of the run of characters of these classes that begins at `at`. */
@@ -102,7 +102,7 @@ static size_t gpt2(const unsigned char *text, size_t at, size_t end)
         return at + n;
     const size_t start = at + (text[at] == ' ');
     const uint32_t is = look(text, start, end).is;
-    if (is & (SPACE | BIT(END)))
+    if (is & (SPACE | END))
         return spaces(text, at, end, false);
     return run(text, start, end, is & LETTER ? LETTER : is & NUMBER ? NUMBER : OTHER);
 }
@@ -166,7 +166,7 @@ static size_t small_word(const unsigned char *text, size_t at, size_t end)
 static size_t cased_word(const unsigned char *text, size_t at, size_t end)
 {
     const struct here c = look(text, at, end);
-    const bool prefix = !(c.is & (LETTER | NUMBER | BIT(END))) && !is_newline(c.cp);
+    const bool prefix = !(c.is & (LETTER | NUMBER | END)) && !is_newline(c.cp);
     if (prefix) {
         const size_t stop = small_word(text, c.next, end);
         if (stop > c.next)
@@ -208,38 +208,25 @@ static size_t tekken(const unsigned char *text, size_t at, size_t end)
     return cased(text, at, end, 1, false);
 }
 
-/* A match at `at`, or else what stands before the next match. match answers `at` for none, and
- * must do so in constant time. */
-static size_t isolate(const unsigned char *text, size_t at, size_t end, tern_pre_fn *match)
-{
-    size_t stop = match(text, at, end);
-    if (stop > at)
-        return stop;
-    do
-        at = look(text, at, end).next;
-    while (at < end && match(text, at, end) == at);
-    return at;
-}
-
-static size_t match_digit(const unsigned char *text, size_t at, size_t end)
+static size_t digit(const unsigned char *text, size_t at, size_t end)
 {
     const struct here c = look(text, at, end);
     return c.is & NUMBER ? c.next : at;
 }
 
-static size_t match_digits(const unsigned char *text, size_t at, size_t end)
+static size_t digits(const unsigned char *text, size_t at, size_t end)
 {
     return run(text, at, end, NUMBER);
 }
 
-static size_t match_digits3(const unsigned char *text, size_t at, size_t end)
+static size_t digits3(const unsigned char *text, size_t at, size_t end)
 {
     for (int i = 0; i < 3; i++)
-        at = match_digit(text, at, end);
+        at = digit(text, at, end);
     return at;
 }
 
-static size_t match_ascii3(const unsigned char *text, size_t at, size_t end)
+static size_t ascii3(const unsigned char *text, size_t at, size_t end)
 {
     for (size_t i = 0; i < 3; i++)
         if (end - at <= i || text[at + i] < '0' || text[at + i] > '9')
@@ -247,7 +234,7 @@ static size_t match_ascii3(const unsigned char *text, size_t at, size_t end)
     return at + 3;
 }
 
-static size_t match_line_end(const unsigned char *text, size_t at, size_t end)
+static size_t line_end(const unsigned char *text, size_t at, size_t end)
 {
     return at < end && is_newline(text[at]) ? at + 1 : at;
 }
@@ -269,18 +256,18 @@ static size_t punctuation(const unsigned char *text, size_t at, size_t end, cons
     return at;
 }
 
-static size_t match_default_marks(const unsigned char *text, size_t at, size_t end)
+static size_t default_marks(const unsigned char *text, size_t at, size_t end)
 {
     return punctuation(text, at, end, "$+<=>^~|");
 }
 
-static size_t match_falcon_marks(const unsigned char *text, size_t at, size_t end)
+static size_t falcon_marks(const unsigned char *text, size_t at, size_t end)
 {
     return punctuation(text, at, end, "$+<=>^~|`");
 }
 
 /* `\s?X+` */
-static size_t match_spaced(const unsigned char *text, size_t at, size_t end, uint32_t classes)
+static size_t spaced(const unsigned char *text, size_t at, size_t end, uint32_t classes)
 {
     const struct here c = look(text, at, end);
     const size_t start = c.is & SPACE ? c.next : at;
@@ -288,18 +275,18 @@ static size_t match_spaced(const unsigned char *text, size_t at, size_t end, uin
     return stop > start ? stop : at;
 }
 
-static size_t match_spaced_letters(const unsigned char *text, size_t at, size_t end)
+static size_t spaced_letters(const unsigned char *text, size_t at, size_t end)
 {
-    return match_spaced(text, at, end, LETTER);
+    return spaced(text, at, end, LETTER);
 }
 
-static size_t match_spaced_punctuation(const unsigned char *text, size_t at, size_t end)
+static size_t spaced_punctuation(const unsigned char *text, size_t at, size_t end)
 {
-    return match_spaced(text, at, end, PUNCTUATION);
+    return spaced(text, at, end, PUNCTUATION);
 }
 
 /* `[U+4E00-U+9FA5 U+0800-U+4E00 U+AC00-U+D7FF]+` */
-static size_t match_deepseek_cjk(const unsigned char *text, size_t at, size_t end)
+static size_t deepseek_cjk(const unsigned char *text, size_t at, size_t end)
 {
     for (struct here c = look(text, at, end);
          (c.cp >= 0x800 && c.cp <= 0x9fa5) || (c.cp >= 0xac00 && c.cp <= 0xd7ff);
@@ -308,7 +295,7 @@ static size_t match_deepseek_cjk(const unsigned char *text, size_t at, size_t en
     return at;
 }
 
-static size_t match_deepseek_word(const unsigned char *text, size_t at, size_t end)
+static size_t deepseek_word(const unsigned char *text, size_t at, size_t end)
 {
     const struct here c = look(text, at, end);
     const size_t start = c.is & SPACE ? c.next : at;
@@ -327,7 +314,7 @@ static bool is_deepseek_mark(uint32_t cp)
            (cp >= 0x2018 && cp <= 0x201f) || (cp >= 0x3000 && cp <= 0x3002);
 }
 
-static size_t match_deepseek_marks(const unsigned char *text, size_t at, size_t end)
+static size_t deepseek_marks(const unsigned char *text, size_t at, size_t end)
 {
     const struct here c = look(text, at, end);
     const size_t start = c.is & SPACE && is_deepseek_mark(look(text, c.next, end).cp) ? c.next : at;
@@ -338,7 +325,7 @@ static size_t match_deepseek_marks(const unsigned char *text, size_t at, size_t 
 }
 
 /* `[U+4E00-U+9FA5 U+3040-U+30FF]+` */
-static size_t match_deepseek3_cjk(const unsigned char *text, size_t at, size_t end)
+static size_t deepseek3_cjk(const unsigned char *text, size_t at, size_t end)
 {
     for (struct here c = look(text, at, end);
          (c.cp >= 0x4e00 && c.cp <= 0x9fa5) || (c.cp >= 0x3040 && c.cp <= 0x30ff);
@@ -354,7 +341,7 @@ static bool is_ascii_letter(unsigned char c)
 
 /* `A[A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
  * with A the ASCII punctuation and symbols. */
-static size_t match_deepseek3(const unsigned char *text, size_t at, size_t end)
+static size_t deepseek3(const unsigned char *text, size_t at, size_t end)
 {
     const struct here c = look(text, at, end);
     if (c.cp < 0x80 && c.is & (PUNCTUATION | SYMBOL) && c.next < end &&
@@ -365,7 +352,7 @@ static size_t match_deepseek3(const unsigned char *text, size_t at, size_t end)
     }
     if (c.is & (LETTER | MARK))
         return run(text, at, end, LETTER | MARK);
-    const bool prefix = !(c.is & (PUNCTUATION | SYMBOL | BIT(END))) && !is_newline(c.cp);
+    const bool prefix = !(c.is & (PUNCTUATION | SYMBOL | END)) && !is_newline(c.cp);
     if (prefix && look(text, c.next, end).is & (LETTER | MARK))
         return run(text, c.next, end, LETTER | MARK);
     const size_t start = at + (c.cp == ' ');
@@ -376,12 +363,12 @@ static size_t match_deepseek3(const unsigned char *text, size_t at, size_t end)
 }
 
 /* ` ?[^(\s|.,!?…。，、।۔،)]+` */
-static size_t match_bloom(const unsigned char *text, size_t at, size_t end)
+static size_t bloom(const unsigned char *text, size_t at, size_t end)
 {
     static const uint32_t outside[] = {0x2026, 0x3002, 0xff0c, 0x3001, 0x964, 0x6d4, 0x60c};
     const size_t start = at + (at < end && text[at] == ' ');
     size_t stop = start;
-    for (struct here c = look(text, stop, end); !(c.is & (SPACE | BIT(END)));
+    for (struct here c = look(text, stop, end); !(c.is & (SPACE | END));
          c = look(text, stop, end)) {
         bool out = c.cp && c.cp < 0x80 && among(c.cp, "(|.,!?)");
         for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
@@ -392,28 +379,6 @@ static size_t match_bloom(const unsigned char *text, size_t at, size_t end)
     }
     return stop > start ? stop : at;
 }
-
-#define ISOLATE(name)                                                                              \
-    static size_t name(const unsigned char *text, size_t at, size_t end)                           \
-    {                                                                                              \
-        return isolate(text, at, end, match_##name);                                               \
-    }
-
-ISOLATE(digit)
-ISOLATE(digits)
-ISOLATE(digits3)
-ISOLATE(ascii3)
-ISOLATE(line_end)
-ISOLATE(default_marks)
-ISOLATE(falcon_marks)
-ISOLATE(spaced_letters)
-ISOLATE(spaced_punctuation)
-ISOLATE(deepseek_cjk)
-ISOLATE(deepseek_word)
-ISOLATE(deepseek_marks)
-ISOLATE(deepseek3_cjk)
-ISOLATE(deepseek3)
-ISOLATE(bloom)
 
 /* `\s+$`: from the back, so that a run of spaces elsewhere is not walked from each of its
  * characters. White space is at most three bytes long. */
@@ -485,9 +450,9 @@ static const struct tern_pre families[] = {
     {"minimax-m2", {gpt4o}, false, false},
     {"tekken", {tekken}, true, true},
     {"deepseek-llm",
-     {line_end, deepseek_word, deepseek_marks, trailing_spaces, deepseek_cjk, digits}, false, false},
+     {line_end, deepseek_word, deepseek_marks, trailing_spaces, deepseek_cjk, digits}, 0, 0},
     {"deepseek-coder",
-     {line_end, spaced_letters, spaced_punctuation, deepseek_cjk, digit}, false, false},
+     {line_end, spaced_letters, spaced_punctuation, deepseek_cjk, digit}, 0, 0},
     {"deepseek-v3", DEEPSEEK3, false, false},
     {"hunyuan-dense", DEEPSEEK3, false, false},
     {"joyai-llm", DEEPSEEK3, false, false},
@@ -515,13 +480,25 @@ struct tern_split tern_pretokenize_start(const struct tern_pre *pre, tern_text t
     return s;
 }
 
+/* A match at `at`, or else what stands before the next match. */
+static size_t isolate(const unsigned char *text, size_t at, size_t end, tern_pre_fn *match)
+{
+    size_t stop = match(text, at, end);
+    if (stop > at)
+        return stop;
+    do
+        at = look(text, at, end).next;
+    while (at < end && match(text, at, end) == at);
+    return at;
+}
+
 bool tern_pretokenize_next(struct tern_split *s, tern_text *word)
 {
     if (s->at == s->ends[0])
         return false;
     for (size_t i = 0; i < s->n_stages; i++)
         if (s->at == s->ends[i + 1])
-            s->ends[i + 1] = s->pre->stages[i](s->text, s->at, s->ends[i]);
+            s->ends[i + 1] = isolate(s->text, s->at, s->ends[i], s->pre->stages[i]);
     *word = (tern_text){(const char *)s->text + s->at, s->ends[s->n_stages] - s->at};
     s->at = s->ends[s->n_stages];
     return true;

@@ -6,7 +6,9 @@
 
 enum { TERN_PRE_STAGES = 6 };
 
-/* The end of the piece that begins at `at`; nothing at or past `end` is looked at. */
+/* The end of the match that begins at `at`; nothing at or past `end` is looked at. If there is
+ * none the answer is `at`, and it comes in constant time. What no match takes, up to where the
+ * next one begins, is a piece as well. */
 typedef size_t tern_pre_fn(const unsigned char *text, size_t at, size_t end);
 
 struct tern_pre {

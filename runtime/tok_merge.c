@@ -26,7 +26,8 @@ enum { SHORT = 40 };
 void tern_merge_lay_out(struct tern_arena *a, struct tern_merge *m, size_t cap, size_t n_keys)
 {
     /* Each join can bring two new keys. */
-    const size_t most = cap <= SHORT ? 0 : cap > SIZE_MAX / 4 || 3 * cap > n_keys ? n_keys : 3 * cap;
+    const bool many = cap > SIZE_MAX / 4 || 3 * cap > n_keys;
+    const size_t most = cap <= SHORT ? 0 : many ? n_keys : 3 * cap;
     m->n_slots = (uint32_t)(most + most / 2 + 1);
     m->values = tern_carve_raw(a, cap + 1, sizeof *m->values, 4);
     m->keys = tern_carve_raw(a, SHORT, sizeof *m->keys, 4);

@@ -6,7 +6,11 @@
 
 #include "runtime/unicode_data.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+enum {
+    N_LOWER = sizeof lower_ranges / sizeof *lower_ranges,
+    N_BASE = sizeof base_letters / sizeof *base_letters,
+    N_DEEPSEEK = sizeof deepseek_letters / sizeof *deepseek_letters,
+};
 
 /* The bounds of a second byte; the third and fourth are always 80..BF. */
 static size_t sequence(unsigned char lead, unsigned char *low, unsigned char *high)
@@ -89,7 +93,7 @@ enum tern_cp_class tern_unicode_class(uint32_t cp)
 
 uint32_t tern_unicode_lower(uint32_t cp)
 {
-    size_t low = 0, high = COUNT(lower_ranges);
+    size_t low = 0, high = N_LOWER;
     while (low < high) {
         const size_t mid = (low + high) / 2;
         if (lower_ranges[mid].last < cp)
@@ -97,7 +101,7 @@ uint32_t tern_unicode_lower(uint32_t cp)
         else
             high = mid;
     }
-    if (low == COUNT(lower_ranges) || cp < lower_ranges[low].first)
+    if (low == N_LOWER || cp < lower_ranges[low].first)
         return cp;
     const struct lower_range *r = &lower_ranges[low];
     return (cp - r->first) % r->stride ? cp : (uint32_t)((int32_t)cp + r->delta);
@@ -112,7 +116,7 @@ size_t tern_unicode_base(uint32_t cp, uint32_t out[3])
         out[2] = 0x11a7 + i % 28;
         return i % 28 ? 3 : 2;
     }
-    size_t low = 0, high = COUNT(base_letters);
+    size_t low = 0, high = N_BASE;
     while (low < high) {
         const size_t mid = (low + high) / 2;
         if (base_letters[mid][0] < cp)
@@ -120,7 +124,7 @@ size_t tern_unicode_base(uint32_t cp, uint32_t out[3])
         else
             high = mid;
     }
-    out[0] = low < COUNT(base_letters) && base_letters[low][0] == cp ? base_letters[low][1] : cp;
+    out[0] = low < N_BASE && base_letters[low][0] == cp ? base_letters[low][1] : cp;
     return 1;
 }
 
@@ -130,7 +134,7 @@ bool tern_unicode_is_ideograph(uint32_t cp)
         {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xf900, 0xfaff}, {0x20000, 0x2a6df},
         {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f}, {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f},
     };
-    for (size_t i = 0; i < COUNT(ranges); i++)
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (cp >= ranges[i][0] && cp <= ranges[i][1])
             return true;
     return false;
@@ -138,7 +142,7 @@ bool tern_unicode_is_ideograph(uint32_t cp)
 
 bool tern_unicode_is_deepseek_letter(uint32_t cp)
 {
-    size_t low = 0, high = COUNT(deepseek_letters);
+    size_t low = 0, high = N_DEEPSEEK;
     while (low < high) {
         const size_t mid = (low + high) / 2;
         if (deepseek_letters[mid][1] < cp)
@@ -146,5 +150,5 @@ bool tern_unicode_is_deepseek_letter(uint32_t cp)
         else
             high = mid;
     }
-    return low < COUNT(deepseek_letters) && cp >= deepseek_letters[low][0];
+    return low < N_DEEPSEEK && cp >= deepseek_letters[low][0];
 }

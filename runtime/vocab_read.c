@@ -378,7 +378,8 @@ static tern_status read_ids(const struct tern_model *m, struct tern_vocab *v, te
     v->adds_space = spm;
     tern_status status = tern_meta_bool(m, KEY "add_bos_token", &v->adds_bos, err);
     if (!status)
-        status = tern_meta_bool(m, wpm ? KEY "add_sep_token" : KEY "add_eos_token", &v->adds_eos, err);
+        status =
+            tern_meta_bool(m, wpm ? KEY "add_sep_token" : KEY "add_eos_token", &v->adds_eos, err);
     if (!status && spm)
         status = tern_meta_bool(m, KEY "add_space_prefix", &v->adds_space, err);
     if (wpm)
@@ -438,7 +439,8 @@ static bool words_stand_alone(const struct tern_vocab *v)
             continue;
         bool inside = false;
         for (size_t i = 0; i < piece.size; i++) {
-            const bool space = piece.size - i >= 3 && memcmp(piece.data + i, "\xe2\x96\x81", 3) == 0;
+            const bool space =
+                piece.size - i >= 3 && memcmp(piece.data + i, "\xe2\x96\x81", 3) == 0;
             if (space && inside)
                 return false;
             inside = !space;
