@@ -37,7 +37,7 @@ static uint32_t pick_type(const char *kernel)
 
 static struct shape pick_shape(const struct tern_format *f, int round)
 {
-    static const size_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 33, 64, 70};
+    static const size_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 33, 70, 131};
     static const size_t blocks32[] = {1, 2, 3, 5, 8, 17, 18, 20, 23, 24, 25, 28, 31, 48, 49};
     static const size_t blocks256[] = {1, 2, 3, 4, 5, 6, 7};
     static const size_t floats[] = {1, 2, 3, 7, 8, 9, 31, 32, 64, 80, 100, 128, 256, 300, 576};

@@ -208,6 +208,16 @@ TERN_INLINE __m256 step_half(const struct tern_codes_avx2 *f, const struct tern_
     return acc;
 }
 
+enum { TERN_PREFETCH_AHEAD = 4096 };
+
+/* Asks for memory that is read later. Past a matrix's end this does nothing. */
+TERN_INLINE void prefetch(const uint8_t *p, size_t ahead, size_t bytes)
+{
+#pragma GCC unroll 4
+    for (size_t i = 0; i < bytes; i += 64)
+        _mm_prefetch((const char *)((uintptr_t)p + ahead + i), _MM_HINT_T0);
+}
+
 /* One panel, one token. */
 TERN_INLINE void panel_by_1(const struct tern_codes_avx2 *f, const struct tern_matmul *m,
                             const uint8_t *block, size_t token, float *dst)
@@ -219,7 +229,9 @@ TERN_INLINE void panel_by_1(const struct tern_codes_avx2 *f, const struct tern_m
     __m256 acc[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     const size_t n_blocks = m->n_cols / (TERN_SUB * f->n_groups * f->period);
     for (size_t b = 0; b < n_blocks; b++, block += f->block_bytes)
-        for (unsigned g = 0; g < f->n_groups; g++)
+        for (unsigned g = 0; g < f->n_groups; g++) {
+            const unsigned bytes = f->block_bytes / f->n_groups;
+            prefetch(block + g * bytes, TERN_PREFETCH_AHEAD, bytes);
 #pragma GCC unroll 4
             for (unsigned e = 0; e < f->period; e++) {
                 const struct tern_sub s = {block, g, e};
@@ -233,6 +245,7 @@ TERN_INLINE void panel_by_1(const struct tern_codes_avx2 *f, const struct tern_m
                 d++;
                 sum += 2;
             }
+        }
     _mm256_storeu_ps(dst, acc[0]);
     _mm256_storeu_ps(dst + 8, acc[1]);
 }
@@ -249,7 +262,7 @@ struct tern_expanded {
     } u;
 };
 
-enum { TERN_GROUP_TOKENS = 64, TERN_MAX_EXPANDED = 20 };
+enum { TERN_GROUP_TOKENS = 128, TERN_GROUP_BYTES = 320 * 1024, TERN_MAX_EXPANDED = 20 };
 _Static_assert(TERN_MAX_EXPANDED * sizeof(struct tern_expanded) <= 16384, "scratch");
 
 TERN_INLINE void expand_sub(const struct tern_codes_avx2 *f, struct tern_sub s,
@@ -459,13 +472,23 @@ TERN_INLINE void matmul_many(const struct tern_codes_avx2 *f, const struct tern_
         zero_tile(dst, m->dst_stride, n_tokens);
         for (size_t g = 0; g < n_groups; g += part) {
             const size_t n_now = n_groups - g < part ? n_groups - g : part;
-            expand(f, m->panels + p * m->panel_bytes, g, n_now, w);
+            const uint8_t *panel = m->panels + p * m->panel_bytes;
+            expand(f, panel, g, n_now, w);
+            prefetch(panel, (g + n_now) * f->block_bytes / f->n_groups,
+                     n_now * f->block_bytes / f->n_groups);
             const size_t s = g * f->period, i = token * a->n_blocks + s;
             const struct tern_tile t = {a->q + TERN_SUB * i, a->d + i, a->sum + 2 * i, side + s,
                                         a->n_blocks, dst, m->dst_stride};
             tiles(f, w, n_now * f->period, t, n_tokens);
         }
     }
+}
+
+/* As many tokens as leave their activations in the second cache while panels pass. */
+TERN_INLINE size_t group_tokens(size_t n_cols)
+{
+    const size_t fit = TERN_GROUP_BYTES / n_cols / 4 * 4;
+    return fit > TERN_GROUP_TOKENS ? TERN_GROUP_TOKENS : fit < 32 ? 32 : fit;
 }
 
 TERN_INLINE void matmul_codes_avx2(const struct tern_codes_avx2 *f, const struct tern_matmul *m,
@@ -477,9 +500,9 @@ TERN_INLINE void matmul_codes_avx2(const struct tern_codes_avx2 *f, const struct
             panel_by_1(f, m, m->panels + p * m->panel_bytes, 0, m->dst + TERN_PANEL_ROWS * p);
         return;
     }
-    for (size_t t = 0; t < n_tokens; t += TERN_GROUP_TOKENS)
-        matmul_many(f, m, first, n, t,
-                    n_tokens - t < TERN_GROUP_TOKENS ? n_tokens - t : TERN_GROUP_TOKENS);
+    const size_t group = group_tokens(m->n_cols);
+    for (size_t t = 0; t < n_tokens; t += group)
+        matmul_many(f, m, first, n, t, n_tokens - t < group ? n_tokens - t : group);
 }
 
 #endif
