@@ -213,6 +213,25 @@ static void prompts_that_come_together_compute_their_prefix_once(void **state)
     run_together(false, 4 * 72, 1); /* and nobody waits for what it will not get */
 }
 
+static void nobody_waits_for_what_a_window_has_lost(void **state)
+{
+    (void)state;
+    struct fixture *f = open_rig(&(tern_limits){.n_ctx = 500, .n_seqs = 2, .chunk = 16}, 2);
+    tern_seq_options o = trace_greedy();
+    tern_token p[200] = {0};
+    tern_seq a, b;
+    for (int i = 0; i < 200; i++)
+        p[i] = i % 90;
+    assert_int_equal(tern_seq_open(f->rig.engine, &o, &a), TERN_OK);
+    assert_int_equal(tern_seq_feed(f->rig.engine, a, p, 200), TERN_OK);
+    assert_int_equal(trace_drive(&f->rig, &f->log, 16, 20), TERN_OK); /* it generates */
+    assert_int_equal(tern_seq_open(f->rig.engine, &o, &b), TERN_OK);
+    assert_int_equal(tern_seq_feed(f->rig.engine, b, p, 100), TERN_OK);
+    assert_int_equal(trace_drive(&f->rig, &f->log, 16, 10), TERN_OK);
+    assert_true(trace_matches(&f->rig, &f->log, b, p, 100) > 0);
+    close_rig(f);
+}
+
 static void what_a_window_has_lost_is_computed_again(void **state)
 {
     (void)state;
@@ -259,6 +278,7 @@ int main(void)
         cmocka_unit_test(colliding_hashes_find_nobody_elses_prefix),
         cmocka_unit_test(windowed_layers_reuse_only_what_is_whole),
         cmocka_unit_test(prompts_that_come_together_compute_their_prefix_once),
+        cmocka_unit_test(nobody_waits_for_what_a_window_has_lost),
         cmocka_unit_test(what_a_window_has_lost_is_computed_again),
         cmocka_unit_test(what_was_used_last_is_kept_longest),
     };

@@ -330,6 +330,63 @@ static void the_youngest_loses_its_blocks_and_the_oldest_never_waits(void **stat
     free(log);
 }
 
+static tern_seq_info info_of(struct trace_rig *rig, tern_seq seq)
+{
+    tern_seq_info info;
+    assert_int_equal(tern_seq_describe(rig->engine, seq, &info), TERN_OK);
+    return info;
+}
+
+static void who_is_too_young_to_take_a_block_waits_with_what_it_has(void **state)
+{
+    (void)state;
+    struct trace_rig rig;
+    struct trace_log *log = calloc(1, sizeof *log);
+    tern_token p[48];
+    make_prompt(p, 48, 4);
+    set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 2, .chunk = 64, .n_kv_tokens = 80});
+    const tern_seq a = start(&rig, p, 30, 0), b = start(&rig, p + 30, 18, 0);
+    (void)trace_drive(&rig, log, 16, 17); /* b came to a border; no block was left */
+    assert_int_equal(rig.engine->parts.scheduler.n_preempted, 0);
+    assert_int_equal(info_of(&rig, a).n_tokens, 47);
+    assert_int_equal(info_of(&rig, b).n_tokens, 33);
+    assert_int_equal(info_of(&rig, b).n_computed, 32);
+    while (!rig.engine->parts.scheduler.n_preempted)
+        assert_int_equal(trace_drive(&rig, log, 16, 1), TERN_OK);
+    assert_int_equal(info_of(&rig, a).n_computed, 49); /* its fourth block was b's */
+    assert_int_equal(info_of(&rig, b).n_computed, 0);
+    assert_int_equal(trace_drive(&rig, log, 16, 1000), TERN_AGAIN);
+    assert_int_equal(trace_matches(&rig, log, a, p, 30), 34);
+    assert_int_equal(trace_matches(&rig, log, b, p + 30, 18), 46);
+    assert_int_equal(info_of(&rig, b).n_cached, 0); /* what was its own is no find */
+    trace_close(&rig);
+    free(log);
+}
+
+static void the_longest_idle_loses_its_blocks_first(void **state)
+{
+    (void)state;
+    struct trace_rig rig;
+    struct trace_log *log = calloc(1, sizeof *log);
+    tern_token p[60];
+    tern_seq seqs[3];
+    make_prompt(p, 60, 4);
+    set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 4, .chunk = 64, .n_kv_tokens = 96});
+    for (uint32_t i = 0; i < 3; i++) {
+        seqs[i] = start(&rig, p + 20 * i, 20, 1);
+        assert_int_equal(trace_drive(&rig, log, 16, 10), TERN_AGAIN);
+    }
+    assert_int_equal(tern_seq_feed(rig.engine, seqs[0], p, 1), TERN_OK); /* used last now */
+    assert_int_equal(trace_drive(&rig, log, 16, 10), TERN_AGAIN);
+    (void)start(&rig, p, 30, 1);
+    assert_int_equal(trace_drive(&rig, log, 16, 10), TERN_AGAIN);
+    assert_int_equal(info_of(&rig, seqs[1]).n_computed, 0);
+    assert_int_equal(info_of(&rig, seqs[2]).n_computed, 20);
+    assert_int_equal(info_of(&rig, seqs[0]).n_computed, 22);
+    trace_close(&rig);
+    free(log);
+}
+
 /* Steps until each of the prompts has its first event, while the others generate. */
 static void nobody_starves(const tern_limits *limits, int32_t n_prompt_logprobs,
                            uint32_t most_steps)
@@ -371,7 +428,8 @@ static void nobody_starves_however_small_a_step_is(void **state)
     nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 1}, 0, 320);
     nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 2}, 0, 200);
     nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 8, .n_logit_rows = 1}, 0, 50);
-    nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 64, .n_logit_rows = 2}, 0, 12);
+    nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 64, .n_logit_rows = 2}, 0,
+                   12);
     /* Each row of these prompts wants logits, and is an event. */
     nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 64, .n_logit_rows = 2}, -1,
                    12);
@@ -489,6 +547,8 @@ int main(void)
         cmocka_unit_test(random_scripts_give_what_a_naive_model_gives),
         cmocka_unit_test(preemption_at_every_step_loses_and_doubles_nothing),
         cmocka_unit_test(the_youngest_loses_its_blocks_and_the_oldest_never_waits),
+        cmocka_unit_test(who_is_too_young_to_take_a_block_waits_with_what_it_has),
+        cmocka_unit_test(the_longest_idle_loses_its_blocks_first),
         cmocka_unit_test(nobody_starves_however_small_a_step_is),
         cmocka_unit_test(a_long_prompt_does_not_hold_up_those_that_generate),
         cmocka_unit_test(a_seeded_request_draws_the_same_in_any_company),
