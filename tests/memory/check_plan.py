@@ -1,0 +1,57 @@
+"""Holds the process figure of `tern plan` against what a run takes at its peak.
+
+    check_plan.py TERN FOLDER_OF_SMALL_MODELS
+
+Each run fills its whole context, so that every arena is touched: its peak resident memory may
+not pass the figure, and must come within 4 MiB of it. Real models are taken from TERN_MODELS.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+
+MIB = 1 << 20
+TIME = "/usr/bin/time"
+tern, folder = sys.argv[1:3]
+
+
+def peak(args):
+    """Peak resident bytes of a program. GNU time starts it from a process of its own, smaller than
+    any run: a child of this one would begin with Python's pages, and the kernel counts them."""
+    done = subprocess.run([TIME, "-f", "peak %M", *args], capture_output=True)
+    err = done.stderr.decode(errors="replace")
+    if done.returncode:
+        sys.exit(f"{' '.join(args)[:120]}: exit {done.returncode}: {err[-300:]}")
+    return int(err.rsplit("peak ", 1)[1]) * 1024
+
+
+def hold(model, context, threads, *more):
+    sized = ["-c", str(context), "-t", str(threads), *more]
+    plan = json.loads(subprocess.run([tern, "plan", model, *sized, "--json"], check=True,
+                                     capture_output=True).stdout)
+    ids = ",".join(str(3 + i % 29) for i in range(context - 8))
+    used = peak([tern, "run", model, *sized, "--ids", ids, "--temp", "0", "--ignore-eos"])
+    room = plan["process_bytes"] - used
+    print(f"{os.path.basename(model)} -c {context} -t {threads} {' '.join(more)}: "
+          f"planned {plan['process_bytes'] / MIB:.2f}, used {used / MIB:.2f}, "
+          f"{room / MIB:.2f} MiB left")
+    return 0 <= room <= 4 * MIB
+
+
+if not os.path.exists(TIME):
+    print(f"skipped: {TIME} (GNU time) is not installed")
+    sys.exit(77)
+ok = True
+cases = [(m, 1024, t, []) for m in ("llama-q8_0", "gemma3-window8", "qwen2-k") for t in (1, 2)]
+cases += [("llama-q8_0", 1024, 2, ["--kv-k", "q8_0", "--kv-v", "f32"]),
+          ("llama-q8_0", 1024, 2, ["--exact"]), ("llama-q8_0", 16, 1, ["--chunk", "1"])]
+for name, context, threads, more in cases:
+    ok &= hold(f"{folder}/{name}.gguf", context, threads, *more)
+real = sorted(glob.glob(os.path.join(os.environ.get("TERN_MODELS", "/nowhere"), "*.gguf")),
+              key=os.path.getsize)[:2]
+for model in real:
+    ok &= hold(model, 512, 2)
+if not real:
+    print("real models: skipped, TERN_MODELS names no folder of them")
+sys.exit(not ok)
