@@ -3,6 +3,10 @@
 #include "tools/interrupt.h"
 #include "tools/session.h"
 
+#include "platform/cpu/live_check.h"
+
+#include "config.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,6 +46,29 @@ static int end_printing(int code)
     return 1;
 }
 
+/* In a build that runs the reference beside every kernel: what came of it. */
+static int end_live_check(int code)
+{
+#if TERN_LIVE_CHECK
+    struct tern_live_check c;
+    unsigned long long n = 0, differ = 0, skipped = 0;
+    for (size_t i = 0; tern_live_check_report(i, &c); i++) {
+        n += c.n_compared;
+        differ += c.n_differ;
+        skipped += c.n_skipped;
+        if (c.n_differ)
+            fprintf(stderr, "live check: %s, first at %llu: reference %08x, variant %08x\n",
+                    c.name, (unsigned long long)c.index, c.reference, c.variant);
+    }
+    if (code == 0 || differ)
+        fprintf(stderr, "live check: %llu calls compared, %llu differ, %llu skipped\n", n,
+                differ, skipped);
+    return differ ? 1 : code;
+#else
+    return code;
+#endif
+}
+
 static int run_command(const struct tern_command *c, int argc, char **argv)
 {
     static struct tern_settings settings;
@@ -57,7 +84,7 @@ static int run_command(const struct tern_command *c, int argc, char **argv)
     }
     if (!tern_session_check_cpu())
         return 2;
-    return c->run(&settings);
+    return end_live_check(c->run(&settings));
 }
 
 int main(int argc, char **argv)

@@ -2,7 +2,7 @@
 # test.sh [PART...]: installs what the tests need and runs them all, under 30 minutes on 2 cores.
 #
 # Parts, all by default:
-#   release   gcc, warnings are errors: every suite
+#   release   gcc, warnings are errors: every suite; and kernels in a build with live_check
 #   sanitize  clang with ASan and UBSan: unit, kernels, golden, fuzz replay
 #   threads   clang with TSan: team, engine, scheduler
 #   bits      other compilers and levels give the same bits
@@ -101,6 +101,7 @@ for part in $parts; do
     case $part in
     release)
         configure release -Dwerror=true && suites release
+        configure live -Dwerror=true -Dlive_check=true && suites live --suite kernels
         ;;
     sanitize)
         CC=clang configure sanitize -Db_sanitize=address,undefined -Db_lundef=false \

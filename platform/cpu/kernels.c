@@ -1,6 +1,8 @@
 /* kernels.c: the variants that were built, and choosing among them. */
 #include "platform/cpu/kernels.h"
 
+#include "platform/cpu/live_check.h"
+
 #include "config.h"
 
 #include <string.h>
@@ -21,7 +23,7 @@ const struct tern_cpu_variant tern_cpu_variants[] = {
     {NULL, 0, NULL},
 };
 
-const char *tern_kernels_select(struct tern_kernels *k, uint32_t features, const char *limit)
+static const char *choose(struct tern_kernels *k, uint32_t features, const char *limit)
 {
     const char *last = "reference";
     *k = tern_kernels_ref;
@@ -36,6 +38,15 @@ const char *tern_kernels_select(struct tern_kernels *k, uint32_t features, const
             return last;
     }
     return limit ? NULL : last;
+}
+
+const char *tern_kernels_select(struct tern_kernels *k, uint32_t features, const char *limit)
+{
+    const char *last = choose(k, features, limit);
+#if TERN_LIVE_CHECK
+    tern_live_check_wrap(k);
+#endif
+    return last;
 }
 
 tern_matmul_fn *tern_kernels_matmul(const struct tern_kernels *k, uint32_t type, bool exact)

@@ -154,7 +154,8 @@ extern const struct tern_kernels tern_kernels_ref;
 uint32_t tern_cpu_features(void);
 /* The reference, overridden by each variant that the features allow, up to and including the
  * one named limit ("reference": none; NULL: no limit). Returns the last one's name; NULL if no
- * variant that was built has the limit's name. */
+ * variant that was built has the limit's name. In a build with -Dlive_check=true what overrides
+ * is wrapped: live_check.h. */
 const char *tern_kernels_select(struct tern_kernels *k, uint32_t features, const char *limit);
 
 #endif

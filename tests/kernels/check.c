@@ -6,6 +6,10 @@
 #include "tests/kernels/check.h"
 #include "tests/kernels/saboteur.h"
 
+#include "platform/cpu/live_check.h"
+
+#include "config.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +129,28 @@ static const struct tern_cpu_variant *find_variant(const char *name)
                                                : NULL;
 }
 
-static int run_checks(const struct tern_cpu_variant *v, const struct tern_kernels *table,
+/* Where kernels are wrapped to be compared with the reference as they run, the report must say
+ * the same as the checks: each was compared, and the saboteurs alone differ. */
+static bool live_check_agrees(const struct candidate *candidates, size_t n, bool differ)
+{
+    bool agrees = true;
+#if TERN_LIVE_CHECK
+    struct tern_live_check c;
+    for (size_t i = 0; i < n; i++)
+        for (size_t e = 0; tern_live_check_report(e, &c); e++)
+            if (strcmp(c.name, candidates[i].kernel) == 0 &&
+                (c.n_compared == 0 || (c.n_differ > 0) != differ)) {
+                fprintf(stderr, "live check: %s: %llu calls compared, %llu differ\n", c.name,
+                        (unsigned long long)c.n_compared, (unsigned long long)c.n_differ);
+                agrees = false;
+            }
+#else
+    (void)candidates, (void)n, (void)differ;
+#endif
+    return agrees;
+}
+
+static int run_checks(const struct tern_cpu_variant *v, struct tern_kernels *table,
                       const char *only)
 {
     static struct candidate candidates[N_ENTRIES];
@@ -145,7 +170,12 @@ static int run_checks(const struct tern_cpu_variant *v, const struct tern_kernel
         fprintf(stderr, "%s overrides nothing that was asked for\n", v->name);
         return 1;
     }
+#if TERN_LIVE_CHECK
+    tern_live_check_wrap(table);
+#endif
     const size_t failed = (size_t)_cmocka_run_group_tests(v->name, tests, n, NULL, NULL);
+    if (!live_check_agrees(candidates, n, v == &saboteur))
+        return 1;
     if (v != &saboteur)
         return failed != 0;
     return !(failed == n && (only || n == N_ENTRIES)); /* every check must catch it */

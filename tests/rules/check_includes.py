@@ -23,7 +23,8 @@ MAY = [
     ("platform/os/", ["platform/os/", "runtime/tern.h", "runtime/error.h", "config.h"], None),
     ("platform/", ["platform/", "runtime/", "quant/format.h", "config.h"], LIBRARY),
     ("tools/examples/", ["tern.h"], None),
-    ("tools/", ["tools/", "runtime/tern.h", "platform/os/", "config.h"], None),
+    ("tools/", ["tools/", "runtime/tern.h", "platform/os/", "platform/cpu/live_check.h",
+                "config.h"], None),
 ]
 NEVER = [("platform/cpu/x86/", "platform/cpu/arm/"), ("platform/cpu/arm/", "platform/cpu/x86/"),
          ("platform/cpu/ref/", "platform/cpu/x86/"), ("platform/cpu/ref/", "platform/cpu/arm/")]
