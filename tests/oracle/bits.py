@@ -6,8 +6,9 @@
 On small models: the CPU variants, threads, chunks of the prompt, alone or among seven other
 sequences, with prefixes shared or not, in fresh or reused blocks; for each choice of cache
 types. OTHER are further builds (another compiler or level, or "qemu-aarch64 -L ROOT tern"),
-whose runs must equal TERN's. --all is the whole product, without it the cache types that are
-not the default and --exact run a part of it. --real runs pairs on the real models.
+whose runs must equal TERN's. --all is the whole product for every model (hours); without it
+each model runs a part, another one each, so that together they cover it. --real runs pairs on
+the real models.
 """
 import argparse
 import itertools
@@ -28,6 +29,7 @@ KV = [[], ["--exact"], ["--kv-k", "q8_0", "--kv-v", "q8_0"], ["--kv-k", "f32", "
       ["--kv-k", "q8_0"], ["--kv-v", "q8_0"]]
 CPUS, THREADS, CHUNKS = ["reference", "avx2"], [1, 2, 3], [1, 7, 64, 512]
 COMPANY = ["alone", "among", "among, unshared", "after"]
+LONG = {"llama-q4_0", "llama-q8_0", "qwen3", "gemma3-window300"}  # more than a chunk of 256 keys
 N = 6  # tokens generated
 
 
@@ -84,17 +86,16 @@ def run(tern, path, ids, n_vocab, cpu, threads, chunk, company, kv):
     return in_company(tern, path, ids, env, extra, company, n_vocab)
 
 
-def product(whole):
-    """The ways to run: all of them, or each value beside each of its neighbours' at least once."""
-    ways = list(itertools.product(CPUS, THREADS, CHUNKS, COMPANY))
-    return ways if whole else ways[::7]
+def product(step, first):
+    """The ways to run, or every step-th of them; steps are prime to the number of each choice."""
+    return list(itertools.product(CPUS, THREADS, CHUNKS, COMPANY))[first % step::step]
 
 
-def check_model(terns, path, ids, n_vocab, whole):
+def check_model(terns, path, ids, n_vocab, whole, first):
     n, wrong = 0, []
-    for kv in KV:
+    for i, kv in enumerate(KV):
         base = run(terns[0], path, ids, n_vocab, "reference", 1, 64, "alone", kv)
-        for way in product(whole or not kv):
+        for way in product(1 if whole else 19 if kv or len(terns) > 1 else 7, first + 5 * i):
             n += 1
             if not same(run(terns[0], path, ids, n_vocab, *way, kv), base):
                 wrong.append(f"{' '.join(map(str, way))} {' '.join(kv)}")
@@ -109,12 +110,12 @@ def check_model(terns, path, ids, n_vocab, whole):
 def small(terns, names, whole, n_ids):
     n, wrong = 0, []
     with tempfile.TemporaryDirectory() as folder:
-        for name in names:
+        for first, name in enumerate(names):
             path = os.path.join(folder, make_models.write(folder, name)[0])
             n_vocab = make_models.n_vocab(name)
             try:
-                ids = ternrun.ids(7, n_ids, n_vocab)
-                count, bad = check_model(terns, path, ids, n_vocab, whole)
+                ids = ternrun.ids(7, n_ids or (300 if name in LONG else 90), n_vocab)
+                count, bad = check_model(terns, path, ids, n_vocab, whole, first)
             except ternrun.Failed as x:
                 count, bad = 1, [str(x)]
             n += count
@@ -149,7 +150,7 @@ def main():
     a.add_argument("--all", action="store_true")
     a.add_argument("--real", action="store_true")
     a.add_argument("--models", default=",".join(MODELS))
-    a.add_argument("--ids", type=int, default=300)
+    a.add_argument("--ids", type=int, default=0, help="of the prompt: 300 or 90 by default")
     o = a.parse_args()
     terns = [ternrun.Tern(t) for t in o.terns]
     if o.real:

@@ -3,6 +3,8 @@
 
 Needs llama-server (TERN_LLAMA: its folder) and the models (TERN_MODELS). Greedy, 40 tokens a
 prompt, ten best log-probabilities a token; the ids of the prompts and of some awkward texts.
+Beside each token stands what the float reference says of it: how far its two best are apart,
+and the log-probabilities of llama.cpp's three best. It tells rounding noise from mistakes.
 """
 import json
 import os
@@ -10,8 +12,11 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import numpy as np  # noqa: E402
+
 import peer  # noqa: E402
 import ternrun  # noqa: E402
+from reference import Reference  # noqa: E402
 
 PROMPTS = [
     "The chemical symbol for gold is",
@@ -42,14 +47,24 @@ TEXTS = [
 N = 40
 
 
+def truth(reference, ids, n, best):
+    """For each of the last n ids: the reference's gap, and its view of llama.cpp's three best."""
+    rows, out = reference.run(ids)[len(ids) - n - 1:-1], []
+    for row, top in zip(rows, best):
+        first, second = np.partition(row, -2)[-1], np.partition(row, -2)[-2]
+        out.append([round(float(x), 4) for x in [first - second, *(row[i] for i, _ in top[:3])]])
+    return out
+
+
 def make(name, version):
     path = ternrun.model(name)
-    server = peer.Server(path)
+    server, reference = peer.Server(path), Reference(path, np.float32)
     rows = []
     for p in PROMPTS:
         tokens, best, text = server.complete(p, N)
         rows.append({"prompt": p, "prompt_tokens": server.tokenize(p), "tokens": tokens,
-                     "text": text, "top": [[[i, round(x, 4)] for i, x in row] for row in best]})
+                     "text": text, "top": [[[i, round(x, 4)] for i, x in row] for row in best],
+                     "truth": truth(reference, server.tokenize(p) + tokens, len(tokens), best)})
     texts = [{"text": t, "tokens": server.tokenize(t)} for t in TEXTS]
     server.close()
     return {"model": os.path.basename(path), "made_with": version, "prompts": rows, "texts": texts}
