@@ -17,7 +17,7 @@
 enum { UNK, BOS, END, F0, F9F, F8C, F8D, AB, CD, E, USER, COLON, WORD, N_PIECES };
 static const char *const pieces[N_PIECES] = {
     "<unk>", "<s>", "</s>", "<0xF0>", "<0x9F>", "<0x8C>", "<0x8D>", "ab", "cd", "e", "\nUser", ":",
-    "\xe2\x96\x81" "word"};
+    ("\xe2\x96\x81" "word")};
 
 struct fixture {
     struct opened *text;
