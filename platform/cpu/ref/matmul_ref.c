@@ -22,16 +22,27 @@ static void zero_panel(const struct tern_matmul *m, size_t panel)
         memset(dst, 0, TERN_PANEL_ROWS * sizeof *dst);
 }
 
+/* The integers sc0 * dot0 + sc1 * dot1 of a block's 16 rows. */
+static void dots(int32_t both[TERN_PANEL_ROWS], const struct tern_panel_codes *w, const int8_t *q)
+{
+    int32_t dot[2][TERN_PANEL_ROWS] = {{0}};
+    for (size_t j = 0; j < TERN_SUB / 4; j++, q += 4)
+        for (size_t r = 0; r < TERN_PANEL_ROWS; r++) {
+            const int8_t *c = w->q[j][r];
+            dot[j / 4][r] += c[0] * q[0] + c[1] * q[1] + c[2] * q[2] + c[3] * q[3];
+        }
+    for (size_t r = 0; r < TERN_PANEL_ROWS; r++)
+        both[r] = w->sc[r][0] * dot[0][r] + w->sc[r][1] * dot[1][r];
+}
+
 /* One block of 32 of one token: 16 chains go one step on. */
 static void step_codes(float *acc, const struct tern_panel_codes *w, const int8_t *q, float d,
                        const int16_t sum[2], bool has_min)
 {
+    int32_t both[TERN_PANEL_ROWS];
+    dots(both, w, q);
     for (size_t r = 0; r < TERN_PANEL_ROWS; r++) {
-        int32_t dot[2] = {0, 0};
-        for (size_t i = 0; i < TERN_SUB; i++)
-            dot[i / 16] += w->q[i / 4][r][i % 4] * q[i];
-        const int32_t both = w->sc[r][0] * dot[0] + w->sc[r][1] * dot[1];
-        acc[r] = fmaf((float)both, w->scale[r] * d, acc[r]);
+        acc[r] = fmaf((float)both[r], w->scale[r] * d, acc[r]);
         if (has_min) {
             const int32_t below = w->m[r][0] * sum[0] + w->m[r][1] * sum[1];
             acc[r] = fmaf(-w->min[r], d * (float)below, acc[r]);
