@@ -17,17 +17,21 @@ struct tile {
     const struct tern_op *op;
     const struct tern_kv_group *group;
     const struct tern_cpu_pool *pool;
-    const uint8_t *layer;            /* the pool's blocks of this layer */
-    const uint32_t *table;           /* of the sequence */
-    uint32_t first_row, n_tokens;    /* rows of the batch */
+    const uint8_t *layer;         /* the pool's blocks of this layer */
+    const uint32_t *table;        /* of the sequence */
+    uint32_t first_row, n_tokens; /* rows of the batch */
     uint32_t kv_head, first_head, n_heads;
-    uint32_t position;               /* of the first token */
+    uint32_t position; /* of the first token */
 };
 
 /* How a batch is cut: heads of one KV head in parts of at most 16, tokens to fill the tile. */
-struct cut { uint32_t heads, parts, tokens, n_items, n_chunks; bool split; };
+struct cut {
+    uint32_t heads, parts, tokens, n_items, n_chunks;
+    bool split;
+};
 
-static struct cut cut_batch(const struct tern_cpu *c, const struct tern_op *op, const struct tern_kv_group *g)
+static struct cut cut_batch(const struct tern_cpu *c, const struct tern_op *op,
+                            const struct tern_kv_group *g)
 {
     const uint32_t share = op->n_heads / g->n_kv_heads;
     struct cut cut = {.heads = share < TERN_TILE_ROWS ? share : TERN_TILE_ROWS};
@@ -47,7 +51,8 @@ static struct cut cut_batch(const struct tern_cpu *c, const struct tern_op *op, 
     return cut;
 }
 
-static struct tile tile_at(const struct tern_cpu *c, const struct tern_op *op, const struct cut *cut, uint32_t item)
+static struct tile tile_at(const struct tern_cpu *c, const struct tern_op *op,
+                           const struct cut *cut, uint32_t item)
 {
     const struct tern_kv_layer *layer = &c->program->kv_layers[op->index];
     const struct tern_kv_group *g = &c->program->kv_groups[layer->group];
@@ -76,8 +81,8 @@ static struct tile tile_at(const struct tern_cpu *c, const struct tern_op *op, c
 }
 
 /* Queries of the tile, closed up: row token * n_heads + head; records where keys are integers. */
-static void gather_queries(const struct tern_cpu *c, const struct tile *t, struct tern_cpu_thread *th,
-                           struct tern_acts *acts)
+static void gather_queries(const struct tern_cpu *c, const struct tile *t,
+                           struct tern_cpu_thread *th, struct tern_acts *acts)
 {
     const uint32_t dim = t->group->k_dim, blocks = (dim + 31) / 32;
     const float *q = tern_cpu_slot(c, t->op->a);
@@ -87,27 +92,36 @@ static void gather_queries(const struct tern_cpu *c, const struct tile *t, struc
                q + (t->first_row + i) * stride + (size_t)t->first_head * dim,
                (size_t)t->n_heads * dim * sizeof *q);
     const uint32_t n = t->n_tokens * t->n_heads;
-    *acts = (struct tern_acts){.n_tokens = n, .x = th->queries, .x_stride = dim,
-                               .q = th->query_records.q, .d = th->query_records.d,
-                               .sum = th->query_records.sum, .n_blocks = blocks};
+    *acts = (struct tern_acts){.n_tokens = n,
+                               .x = th->queries,
+                               .x_stride = dim,
+                               .q = th->query_records.q,
+                               .d = th->query_records.d,
+                               .sum = th->query_records.sum,
+                               .n_blocks = blocks};
     if (c->k_type != TERN_TYPE_Q8_0)
         return;
     for (uint32_t r = 0; r < n; r++)
-        c->kernels->quantize(th->query_records.q + (size_t)r * blocks * 32, th->query_records.d + (size_t)r * blocks,
-                            th->query_records.sum + (size_t)r * blocks * 2, th->queries + (size_t)r * dim, dim);
+        c->kernels->quantize(
+            th->query_records.q + (size_t)r * blocks * 32, th->query_records.d + (size_t)r * blocks,
+            th->query_records.sum + (size_t)r * blocks * 2, th->queries + (size_t)r * dim, dim);
 }
 
 /* Visible keys of each row in the chunk, as lo..hi; answers whether any row sees one. */
-static bool visible(const struct tile *t, uint32_t chunk, uint16_t *lo, uint16_t *hi, uint32_t *least, uint32_t *most)
+static bool visible(const struct tile *t, uint32_t chunk, uint16_t *lo, uint16_t *hi,
+                    uint32_t *least, uint32_t *most)
 {
     const uint64_t base = (uint64_t)chunk * TERN_CHUNK;
     *least = TERN_CHUNK;
     *most = 0;
     for (uint32_t i = 0; i < t->n_tokens; i++) {
         const uint64_t end = (uint64_t)t->position + i + 1;
-        const uint64_t start = t->group->window && end > t->group->window ? end - t->group->window : 0;
-        uint32_t from = start > base ? (start - base < TERN_CHUNK ? (uint32_t)(start - base) : TERN_CHUNK) : 0;
-        uint32_t to = end > base ? (end - base < TERN_CHUNK ? (uint32_t)(end - base) : TERN_CHUNK) : 0;
+        const uint64_t start =
+            t->group->window && end > t->group->window ? end - t->group->window : 0;
+        uint32_t from =
+            start > base ? (start - base < TERN_CHUNK ? (uint32_t)(start - base) : TERN_CHUNK) : 0;
+        uint32_t to =
+            end > base ? (end - base < TERN_CHUNK ? (uint32_t)(end - base) : TERN_CHUNK) : 0;
         if (from >= to)
             from = to = 0;
         for (uint32_t h = 0; h < t->n_heads; h++) {
@@ -127,8 +141,9 @@ static const uint8_t *block_of(const struct tile *t, uint32_t chunk, uint32_t b)
     return t->layer + t->table[chunk * (TERN_CHUNK / TERN_BLOCK_TOKENS) + b] * t->pool->block_bytes;
 }
 
-static void score_chunk(const struct tern_cpu *c, const struct tile *t, const struct tern_acts *acts,
-                        struct tern_cpu_thread *th, uint32_t chunk, uint32_t least, uint32_t most)
+static void score_chunk(const struct tern_cpu *c, const struct tile *t,
+                        const struct tern_acts *acts, struct tern_cpu_thread *th, uint32_t chunk,
+                        uint32_t least, uint32_t most)
 {
     const enum tern_type type = c->k_type;
     tern_matmul_fn *matmul = tern_kernels_matmul(c->kernels, type, false);
@@ -136,7 +151,9 @@ static void score_chunk(const struct tern_cpu *c, const struct tile *t, const st
         .format = tern_format_of(type),
         .panel_bytes = t->pool->k_bytes,
         .n_cols = tern_kv_k_cols(type, t->group->k_dim),
-        .acts = acts, .dst_stride = TERN_CHUNK, .scratch = th->matmul,
+        .acts = acts,
+        .dst_stride = TERN_CHUNK,
+        .scratch = th->matmul,
     };
     for (uint32_t b = least / TERN_BLOCK_TOKENS; b * TERN_BLOCK_TOKENS < most; b++) {
         m.panels = block_of(t, chunk, b) + t->kv_head * t->pool->k_bytes;
@@ -170,18 +187,27 @@ static bool run_chunk(const struct tern_cpu *c, const struct tile *t, const stru
     for (uint32_t b = least / TERN_BLOCK_TOKENS; b * TERN_BLOCK_TOKENS < most; b++)
         blocks[b] = block_of(t, chunk, b) + v_at;
     const struct tern_values v = {
-        .block = blocks, .dim = t->group->v_dim, .n_rows = acts->n_tokens,
+        .block = blocks,
+        .dim = t->group->v_dim,
+        .n_rows = acts->n_tokens,
         .row_bytes = t->pool->v_row_bytes,
-        .p = th->scores, .lo = lo, .hi = hi, .o = th->part, .o_stride = t->group->v_dim,
+        .p = th->scores,
+        .lo = lo,
+        .hi = hi,
+        .o = th->part,
+        .o_stride = t->group->v_dim,
     };
-    (c->v_type == TERN_TYPE_F16 ? k->values_f16 : c->v_type == TERN_TYPE_F32 ? k->values_f32 : k->values_q8_0)(&v);
+    (c->v_type == TERN_TYPE_F16   ? k->values_f16
+     : c->v_type == TERN_TYPE_F32 ? k->values_f32
+                                  : k->values_q8_0)(&v);
     return true;
 }
 
-static void finish_row(const struct tern_cpu *c, const struct tern_op *op, uint32_t row, uint32_t head,
-                       const float *o, float l, uint32_t dim)
+static void finish_row(const struct tern_cpu *c, const struct tern_op *op, uint32_t row,
+                       uint32_t head, const float *o, float l, uint32_t dim)
 {
-    float *dst = tern_cpu_slot(c, op->dst) + (size_t)row * c->low.slots[op->dst].stride + (size_t)head * dim;
+    float *dst =
+        tern_cpu_slot(c, op->dst) + (size_t)row * c->low.slots[op->dst].stride + (size_t)head * dim;
     c->kernels->finish(dst, o, l, dim);
 }
 
@@ -203,7 +229,7 @@ static void whole_tile(const struct tern_cpu *c, const struct tile *t, struct te
         for (uint32_t r = 0; r < acts.n_tokens; r++)
             if (l_c[r] != 0)
                 c->kernels->merge(&m[r], &l[r], th->sum + (size_t)r * dim, m_c[r], l_c[r],
-                                 th->part + (size_t)r * dim, dim);
+                                  th->part + (size_t)r * dim, dim);
     }
     for (uint32_t r = 0; r < acts.n_tokens; r++)
         finish_row(c, t->op, t->first_row + r / t->n_heads, t->first_head + r % t->n_heads,
@@ -211,7 +237,8 @@ static void whole_tile(const struct tern_cpu *c, const struct tile *t, struct te
 }
 
 /* One chunk of a tile to the partial results, which merge_rows reads after the barrier. */
-static void part_of_tile(struct tern_cpu *c, const struct tile *t, struct tern_cpu_thread *th, uint32_t chunk)
+static void part_of_tile(struct tern_cpu *c, const struct tile *t, struct tern_cpu_thread *th,
+                         uint32_t chunk)
 {
     struct tern_acts acts;
     float m[TERN_TILE_ROWS], l[TERN_TILE_ROWS];
@@ -220,8 +247,10 @@ static void part_of_tile(struct tern_cpu *c, const struct tile *t, struct tern_c
     gather_queries(c, t, th, &acts);
     const bool any = run_chunk(c, t, &acts, th, chunk, m, l);
     for (uint32_t r = 0; r < acts.n_tokens; r++) {
-        const size_t at = ((size_t)(t->first_row + r / t->n_heads) * t->op->n_heads + t->first_head + r % t->n_heads) *
-                              p->n_chunks + chunk;
+        const size_t at = ((size_t)(t->first_row + r / t->n_heads) * t->op->n_heads +
+                           t->first_head + r % t->n_heads) *
+                              p->n_chunks +
+                          chunk;
         p->l[at] = any ? l[r] : 0;
         if (!any || l[r] == 0)
             continue;
@@ -230,8 +259,8 @@ static void part_of_tile(struct tern_cpu *c, const struct tile *t, struct tern_c
     }
 }
 
-static void merge_row(const struct tern_cpu *c, const struct tern_op *op, struct tern_cpu_thread *th,
-                      uint32_t item, uint32_t dim, uint32_t n_chunks)
+static void merge_row(const struct tern_cpu *c, const struct tern_op *op,
+                      struct tern_cpu_thread *th, uint32_t item, uint32_t dim, uint32_t n_chunks)
 {
     const struct tern_cpu_partials *p = &c->partials;
     float m = -INFINITY, l = 0;
@@ -243,7 +272,8 @@ static void merge_row(const struct tern_cpu *c, const struct tern_op *op, struct
     finish_row(c, op, item / op->n_heads, item % op->n_heads, th->sum, l, dim);
 }
 
-void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread, atomic_uint *counters)
+void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
+                     atomic_uint *counters)
 {
     const struct tern_op *op = &c->program->ops[ph->first];
     const struct tern_kv_group *g = &c->program->kv_groups[c->program->kv_layers[op->index].group];

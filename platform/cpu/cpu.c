@@ -47,8 +47,9 @@ static void lay_out_weights(struct tern_arena *a, const struct tern_model *m, ui
         const struct tern_weight *w = &m->program.weights[i];
         const uint32_t type = m->tensors[w->tensor].type;
         const size_t panels = (w->n_rows + TERN_PANEL_ROWS - 1) / TERN_PANEL_ROWS;
-        uint8_t *p = w->matrix ? tern_carve_raw(a, panels, (size_t)tern_panel_bytes(type, w->n_cols), 64)
-                               : tern_carve_raw(a, padded(w->n_cols), sizeof(float), 64);
+        uint8_t *p = w->matrix
+                         ? tern_carve_raw(a, panels, (size_t)tern_panel_bytes(type, w->n_cols), 64)
+                         : tern_carve_raw(a, padded(w->n_cols), sizeof(float), 64);
         if (weights)
             weights[i] = p;
     }
@@ -100,9 +101,11 @@ static void lay_out_activations(struct tern_arena *a, struct tern_cpu *c)
     const struct tern_program *p = c->program;
     const size_t chunk = c->limits.chunk;
     c->rows = tern_carve_raw(a, chunk * c->low.row_floats, sizeof *c->rows, 64);
-    c->logit_rows = tern_carve_raw(a, (size_t)c->limits.n_logit_rows * c->low.logit_floats, sizeof(float), 64);
+    c->logit_rows =
+        tern_carve_raw(a, (size_t)c->limits.n_logit_rows * c->low.logit_floats, sizeof(float), 64);
     lay_out_records(a, &c->records, chunk, c->low.widest_in);
-    c->normed = c->low.norm_floats ? tern_carve_raw(a, chunk * c->low.widest_in, sizeof(float), 64) : NULL;
+    c->normed =
+        c->low.norm_floats ? tern_carve_raw(a, chunk * c->low.widest_in, sizeof(float), 64) : NULL;
     for (uint32_t i = 0; i < p->n_ropes; i++) {
         c->inv_freq[i] = tern_carve_raw(a, p->ropes[i].n_rot / 2, sizeof(double), 64);
         c->angles[i] = tern_carve_raw(a, chunk * p->ropes[i].n_rot, sizeof(float), 64);
@@ -158,7 +161,9 @@ static void lay_out_state(struct tern_arena *a, struct tern_cpu *c)
 
 static enum tern_type cache_type(tern_kv_type type)
 {
-    return type == TERN_KV_F32 ? TERN_TYPE_F32 : type == TERN_KV_F16 ? TERN_TYPE_F16 : TERN_TYPE_Q8_0;
+    return type == TERN_KV_F32   ? TERN_TYPE_F32
+           : type == TERN_KV_F16 ? TERN_TYPE_F16
+                                 : TERN_TYPE_Q8_0;
 }
 
 static tern_status begin(const struct tern_model *model, const struct tern_backend_plan *plan,
@@ -173,10 +178,12 @@ static tern_status begin(const struct tern_model *model, const struct tern_backe
     return tern_lower(model, c->limits.exact, &c->low, err);
 }
 
-static tern_status need(tern_arena_need *out, const struct tern_arena *a, size_t align, tern_error *err)
+static tern_status need(tern_arena_need *out, const struct tern_arena *a, size_t align,
+                        tern_error *err)
 {
     if (a->failed || a->used > SIZE_MAX - align)
-        return tern_fail(err, TERN_NO_MEMORY, "%s arena: its size passes what can be addressed", out->name);
+        return tern_fail(err, TERN_NO_MEMORY, "%s arena: its size passes what can be addressed",
+                         out->name);
     out->align = align;
     out->bytes = (a->used + align - 1) / align * align;
     return TERN_OK;
@@ -189,7 +196,8 @@ static tern_status plan(const struct tern_model *model, const struct tern_backen
     tern_status status = begin(model, p, &c, err);
     if (status != TERN_OK)
         return status;
-    struct tern_arena weights = tern_arena_measure(), kv = weights, activations = weights, scratch = weights;
+    struct tern_arena weights = tern_arena_measure(), kv = weights, activations = weights,
+                      scratch = weights;
     lay_out_weights(&weights, model, NULL);
     lay_out_pools(&kv, &c, p->n_blocks);
     lay_out_state(&scratch, &c);
@@ -223,10 +231,13 @@ static tern_status open_state(const struct tern_model *model, const struct tern_
     tern_status status = begin(model, p, &c, err);
     if (status != TERN_OK)
         return status;
-    struct tern_arena weights = tern_arena_over(arenas[TERN_ARENA_WEIGHTS].data, arenas[TERN_ARENA_WEIGHTS].size);
+    struct tern_arena weights =
+        tern_arena_over(arenas[TERN_ARENA_WEIGHTS].data, arenas[TERN_ARENA_WEIGHTS].size);
     struct tern_arena kv = tern_arena_over(arenas[TERN_ARENA_KV].data, arenas[TERN_ARENA_KV].size);
-    struct tern_arena act = tern_arena_over(arenas[TERN_ARENA_ACTIVATIONS].data, arenas[TERN_ARENA_ACTIVATIONS].size);
-    struct tern_arena scratch = tern_arena_over(arenas[TERN_ARENA_SCRATCH].data, arenas[TERN_ARENA_SCRATCH].size);
+    struct tern_arena act =
+        tern_arena_over(arenas[TERN_ARENA_ACTIVATIONS].data, arenas[TERN_ARENA_ACTIVATIONS].size);
+    struct tern_arena scratch =
+        tern_arena_over(arenas[TERN_ARENA_SCRATCH].data, arenas[TERN_ARENA_SCRATCH].size);
     c.host = *host;
     lay_out_state(&scratch, &c);
     if (!scratch.failed)
@@ -238,7 +249,8 @@ static tern_status open_state(const struct tern_model *model, const struct tern_
     if (status != TERN_OK || weights.failed || kv.failed || act.failed || scratch.failed)
         return tern_fail(err, TERN_NO_MEMORY, "cpu backend: an arena is smaller than its plan");
     if (!tern_kernels_select(c.kernels, tern_cpu_features(), host->cpu))
-        return tern_fail(err, TERN_BAD_ARGUMENT, "host.cpu %s: no such variant in this build", host->cpu);
+        return tern_fail(err, TERN_BAD_ARGUMENT, "host.cpu %s: no such variant in this build",
+                         host->cpu);
     rope_frequencies(&c, -1);
     *state = arenas[TERN_ARENA_SCRATCH].data;
     memcpy(*state, &c, sizeof c);
@@ -266,7 +278,8 @@ static tern_status upload(void *state, uint32_t weight, uint32_t first_row, uint
     for (uint32_t r = 0; r < n_rows; r += TERN_PANEL_ROWS)
         tern_pack_panel(type, (const uint8_t *)rows + r * row_bytes,
                         n_rows - r < TERN_PANEL_ROWS ? n_rows - r : TERN_PANEL_ROWS, w->n_cols,
-                        c->weights[weight] + (size_t)(first_row + r) / TERN_PANEL_ROWS * panel_bytes);
+                        c->weights[weight] +
+                            (size_t)(first_row + r) / TERN_PANEL_ROWS * panel_bytes);
     return TERN_OK;
 }
 
@@ -326,7 +339,8 @@ static tern_status copy_blocks(void *state, uint32_t group, const struct tern_bl
     for (size_t i = 0; i < n; i++)
         for (uint32_t layer = 0; layer < c->program->kv_groups[group].n_layers; layer++) {
             uint8_t *base = p->base + layer * p->layer_bytes;
-            memcpy(base + copies[i].to * p->block_bytes, base + copies[i].from * p->block_bytes, p->block_bytes);
+            memcpy(base + copies[i].to * p->block_bytes, base + copies[i].from * p->block_bytes,
+                   p->block_bytes);
         }
     return TERN_OK;
 }

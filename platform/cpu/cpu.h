@@ -10,36 +10,43 @@
 #include <stdatomic.h>
 
 enum {
-    TERN_TILE_ROWS = 16,  /* query rows of an attention tile: tokens times heads of one KV head */
-    TERN_FEW_ROWS = 4,    /* up to so many rows every thread repeats norm and quantising itself,
-                             and attention may be split by chunks */
+    TERN_TILE_ROWS = 16, /* query rows of an attention tile: tokens times heads of one KV head */
+    TERN_FEW_ROWS = 4,   /* up to so many rows every thread repeats norm and quantising itself,
+                            and attention may be split by chunks */
 };
 
 /* Records of some rows: the planes of struct tern_acts. */
-struct tern_records { int8_t *q; float *d; int16_t *sum; };
+struct tern_records {
+    int8_t *q;
+    float *d;
+    int16_t *sum;
+};
 
 /* What a thread has for itself. */
 struct tern_cpu_thread {
-    struct tern_records own;     /* TERN_FEW_ROWS rows of the widest input */
-    float *norm;                 /* TERN_FEW_ROWS rows of the widest input */
-    uint8_t *row;                /* one row of the embedding as it is in the file */
-    void *matmul;                /* the kernels' scratch */
-    float *queries;              /* [TILE_ROWS][k_dim], padded to 32 */
+    struct tern_records own; /* TERN_FEW_ROWS rows of the widest input */
+    float *norm;             /* TERN_FEW_ROWS rows of the widest input */
+    uint8_t *row;            /* one row of the embedding as it is in the file */
+    void *matmul;            /* the kernels' scratch */
+    float *queries;          /* [TILE_ROWS][k_dim], padded to 32 */
     struct tern_records query_records;
-    float *scores;               /* [TILE_ROWS][256] */
-    float *part, *sum;           /* o of a chunk, o so far: [TILE_ROWS][v_dim] */
+    float *scores;     /* [TILE_ROWS][256] */
+    float *part, *sum; /* o of a chunk, o so far: [TILE_ROWS][v_dim] */
 };
 
-struct tern_cpu_pool {           /* of one KV group */
+struct tern_cpu_pool { /* of one KV group */
     uint8_t *base;
-    size_t k_bytes, v_bytes;     /* of a block, one KV head */
-    size_t v_row_bytes;          /* from one token's values to the next one's */
+    size_t k_bytes, v_bytes; /* of a block, one KV head */
+    size_t v_row_bytes;      /* from one token's values to the next one's */
     size_t block_bytes, layer_bytes;
     uint32_t n_blocks;
 };
 
 /* Partial results of attention that was split by chunks: [row][head][chunk]. */
-struct tern_cpu_partials { float *m, *l, *o; uint32_t n_chunks, widest; };
+struct tern_cpu_partials {
+    float *m, *l, *o;
+    uint32_t n_chunks, widest;
+};
 
 struct tern_cpu {
     const struct tern_model *model;
@@ -49,16 +56,16 @@ struct tern_cpu {
     tern_host host;
     struct tern_kernels *kernels;
     struct tern_lowered low;
-    uint8_t **weights;           /* [n_weights] panels, or floats */
+    uint8_t **weights; /* [n_weights] panels, or floats */
     struct tern_cpu_pool pools[TERN_MAX_KV_GROUPS];
     float *rows, *logit_rows;    /* the two areas of slots */
     struct tern_records records; /* of all rows, shared */
     float *normed;               /* of all rows, where products take floats behind a norm */
     double *inv_freq[TERN_MAX_ROPES];
     float *angles[TERN_MAX_ROPES]; /* [chunk][n_rot]: cos and sin of each row */
-    uint32_t *row_span;          /* [chunk] */
+    uint32_t *row_span;            /* [chunk] */
     struct tern_cpu_partials partials;
-    atomic_uint *items;          /* [2 * n_phases] counters: of a phase, and of its second half */
+    atomic_uint *items; /* [2 * n_phases] counters: of a phase, and of its second half */
     struct tern_cpu_thread *threads;
     const struct tern_batch *batch; /* of the submit under way */
 };
@@ -77,7 +84,8 @@ static inline uint32_t tern_cpu_phase_rows(const struct tern_cpu *c, const struc
 }
 
 /* The next `step` items of n, or false when all are taken. */
-static inline bool tern_cpu_take(atomic_uint *counter, uint32_t n, uint32_t step, uint32_t *first, uint32_t *last)
+static inline bool tern_cpu_take(atomic_uint *counter, uint32_t n, uint32_t step, uint32_t *first,
+                                 uint32_t *last)
 {
     const uint32_t at = atomic_fetch_add_explicit(counter, step, memory_order_relaxed);
     if (at >= n)
@@ -94,8 +102,11 @@ static inline void tern_cpu_barrier(const struct tern_cpu *c, uint32_t thread)
 }
 
 /* What each kind of phase does, by one thread; counters are the phase's two. */
-void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, struct tern_cpu_thread *t, atomic_uint *counters);
-void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread, atomic_uint *counters);
-void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread, atomic_uint *counters);
+void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, struct tern_cpu_thread *t,
+                   atomic_uint *counters);
+void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
+                       atomic_uint *counters);
+void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
+                     atomic_uint *counters);
 
 #endif

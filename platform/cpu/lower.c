@@ -8,8 +8,8 @@
 
 static bool elementwise(const struct tern_op *op)
 {
-    return op->kind == TERN_OP_ADD || op->kind == TERN_OP_SILU_MUL || op->kind == TERN_OP_GELU_MUL ||
-           op->kind == TERN_OP_SOFTCAP || op->kind == TERN_OP_SCALE;
+    return op->kind == TERN_OP_ADD || op->kind == TERN_OP_SILU_MUL ||
+           op->kind == TERN_OP_GELU_MUL || op->kind == TERN_OP_SOFTCAP || op->kind == TERN_OP_SCALE;
 }
 
 /* Does any op after i read the slot before something else writes it whole? */
@@ -28,7 +28,8 @@ static bool read_later(const struct tern_program *p, uint32_t i, int16_t slot)
 static uint32_t count_matmuls(const struct tern_program *p, uint32_t i)
 {
     uint32_t n = 0;
-    while (i + n < p->n_ops && p->ops[i + n].kind == TERN_OP_MATMUL && p->ops[i + n].a == p->ops[i].a)
+    while (i + n < p->n_ops && p->ops[i + n].kind == TERN_OP_MATMUL &&
+           p->ops[i + n].a == p->ops[i].a)
         n++;
     return n;
 }
@@ -135,7 +136,10 @@ static tern_status next_phase(const struct tern_model *m, bool exact, struct ter
 
 /* --- where slots lie --- */
 
-struct life { uint32_t first, last; bool stored, on_logits; };
+struct life {
+    uint32_t first, last;
+    bool stored, on_logits;
+};
 
 static void touch(struct life *l, int16_t slot, uint32_t phase, bool on_logits)
 {
@@ -175,7 +179,8 @@ static bool overlap(const struct life *a, const struct life *b)
 /* Greedy by size: each slot at the lowest offset that is free during its whole life (the
  * planner of TensorFlow Lite Micro). Lives are counted in phases, because inside one the
  * threads are at different ops. */
-static void place_slots(const struct tern_program *p, const struct life *lives, struct tern_lowered *out)
+static void place_slots(const struct tern_program *p, const struct life *lives,
+                        struct tern_lowered *out)
 {
     bool placed[TERN_MAX_SLOTS] = {false};
     out->row_floats = out->logit_floats = 0;
@@ -195,8 +200,8 @@ static void place_slots(const struct tern_program *p, const struct life *lives, 
             moved = false;
             for (uint32_t o = 0; o < p->n_slots; o++) {
                 const struct tern_slot_place *q = &out->slots[o];
-                if (o != s && placed[o] && overlap(&lives[s], &lives[o]) && at < q->offset + q->stride &&
-                    q->offset < at + stride) {
+                if (o != s && placed[o] && overlap(&lives[s], &lives[o]) &&
+                    at < q->offset + q->stride && q->offset < at + stride) {
                     at = q->offset + q->stride;
                     moved = true;
                 }

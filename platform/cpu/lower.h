@@ -26,9 +26,9 @@ enum tern_phase_kind { TERN_PHASE_ROWS, TERN_PHASE_MULTIPLY, TERN_PHASE_ATTEND }
  * n_matmuls products of one slot, then elementwise ops on their columns. */
 struct tern_phase {
     uint8_t kind;
-    bool on_logits;      /* rows are those whose logits are wanted */
-    bool coupled;        /* an elementwise op joins several products: items span all of them */
-    bool alone;          /* the norm may be repeated by every thread: nobody writes its source */
+    bool on_logits;        /* rows are those whose logits are wanted */
+    bool coupled;          /* an elementwise op joins several products: items span all of them */
+    bool alone;            /* the norm may be repeated by every thread: nobody writes its source */
     bool needs_q, needs_x; /* what the products take: records, floats */
     uint16_t n_norm, n_matmuls;
     uint32_t first, n;
@@ -36,15 +36,17 @@ struct tern_phase {
 
 /* Where a slot lies: floats a row, in the area of all rows or in that of rows with logits. A
  * slot whose stride is 0 is never stored. */
-struct tern_slot_place { uint32_t offset, stride : 31, on_logits : 1; };
+struct tern_slot_place {
+    uint32_t offset, stride : 31, on_logits : 1;
+};
 
 struct tern_lowered {
     uint32_t n_phases;
-    struct tern_phase *phases;        /* NULL while counting */
+    struct tern_phase *phases; /* NULL while counting */
     struct tern_slot_place slots[TERN_MAX_SLOTS];
     uint32_t row_floats, logit_floats; /* a row of either area */
-    uint32_t widest_in;               /* floats: input of a product */
-    bool norm_floats;                 /* a product takes floats behind a norm */
+    uint32_t widest_in;                /* floats: input of a product */
+    bool norm_floats;                  /* a product takes floats behind a norm */
 };
 
 /* Fills out; phases, when not NULL, has room for as many as a first call counted. exact: no

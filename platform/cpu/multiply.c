@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-static const struct tern_op *op_at(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t i)
+static const struct tern_op *op_at(const struct tern_cpu *c, const struct tern_phase *ph,
+                                   uint32_t i)
 {
     return &c->program->ops[ph->first + i];
 }
@@ -34,7 +35,7 @@ static void prepare_row(const struct tern_cpu *c, const struct tern_phase *ph, u
     }
     if (ph->needs_q)
         c->kernels->quantize(r->q + (size_t)at * blocks * 32, r->d + (size_t)at * blocks,
-                            r->sum + (size_t)at * blocks * 2, x, n);
+                             r->sum + (size_t)at * blocks * 2, x, n);
 }
 
 /* Fills acts, for this thread, with the prepared input of all rows. */
@@ -61,13 +62,17 @@ static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t th
         .n_tokens = n_rows,
         .x = ph->n_norm ? normed : tern_cpu_slot(c, slot),
         .x_stride = ph->n_norm ? stride : c->low.slots[slot].stride,
-        .q = r->q, .d = r->d, .sum = r->sum, .n_blocks = (n + 31) / 32,
+        .q = r->q,
+        .d = r->d,
+        .sum = r->sum,
+        .n_blocks = (n + 31) / 32,
     };
 }
 
 /* Panels first .. last - 1 of the i-th product, with its bias. */
 static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t i,
-                    const struct tern_acts *acts, struct tern_cpu_thread *t, uint32_t first, uint32_t last)
+                    const struct tern_acts *acts, struct tern_cpu_thread *t, uint32_t first,
+                    uint32_t last)
 {
     const struct tern_op *op = op_at(c, ph, ph->n_norm + i);
     const struct tern_weight *w = &c->program->weights[op->weight];
@@ -93,27 +98,40 @@ static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint3
 }
 
 /* One elementwise op on columns first .. first + n - 1 of all rows. */
-static void columns(const struct tern_cpu *c, const struct tern_op *op, uint32_t n_rows, size_t first, size_t n)
+static void columns(const struct tern_cpu *c, const struct tern_op *op, uint32_t n_rows,
+                    size_t first, size_t n)
 {
     const struct tern_kernels *k = c->kernels;
     for (uint32_t row = 0; row < n_rows; row++) {
         float *dst = tern_cpu_slot(c, op->dst) + row * (size_t)c->low.slots[op->dst].stride + first;
         const float *a = tern_cpu_slot(c, op->a) + row * (size_t)c->low.slots[op->a].stride + first;
-        const float *b = op->b < 0 ? NULL
-                                   : tern_cpu_slot(c, op->b) + row * (size_t)c->low.slots[op->b].stride + first;
+        const float *b =
+            op->b < 0 ? NULL
+                      : tern_cpu_slot(c, op->b) + row * (size_t)c->low.slots[op->b].stride + first;
         switch (op->kind) {
-        case TERN_OP_ADD: k->add(dst, a, b, n); break;
-        case TERN_OP_SILU_MUL: k->silu_mul(dst, a, b, n); break;
-        case TERN_OP_GELU_MUL: k->gelu_mul(dst, a, b, n); break;
-        case TERN_OP_SOFTCAP: k->softcap(dst, a, op->x, n); break;
-        default: k->scale(dst, a, op->x, n); break;
+        case TERN_OP_ADD:
+            k->add(dst, a, b, n);
+            break;
+        case TERN_OP_SILU_MUL:
+            k->silu_mul(dst, a, b, n);
+            break;
+        case TERN_OP_GELU_MUL:
+            k->gelu_mul(dst, a, b, n);
+            break;
+        case TERN_OP_SOFTCAP:
+            k->softcap(dst, a, op->x, n);
+            break;
+        default:
+            k->scale(dst, a, op->x, n);
+            break;
         }
     }
 }
 
 static uint32_t panels_of(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t i)
 {
-    return (c->program->weights[op_at(c, ph, ph->n_norm + i)->weight].n_rows + TERN_PANEL_ROWS - 1) /
+    return (c->program->weights[op_at(c, ph, ph->n_norm + i)->weight].n_rows + TERN_PANEL_ROWS -
+            1) /
            TERN_PANEL_ROWS;
 }
 
@@ -123,7 +141,8 @@ static void elementwise_ops(const struct tern_cpu *c, const struct tern_phase *p
     for (uint32_t i = ph->n_norm + ph->n_matmuls; i < ph->n; i++) {
         const struct tern_op *op = op_at(c, ph, i);
         const size_t width = c->program->slots[op->dst].width, at = (size_t)first * TERN_PANEL_ROWS;
-        const size_t end = (size_t)last * TERN_PANEL_ROWS < width ? (size_t)last * TERN_PANEL_ROWS : width;
+        const size_t end =
+            (size_t)last * TERN_PANEL_ROWS < width ? (size_t)last * TERN_PANEL_ROWS : width;
         if (at < end)
             columns(c, op, n_rows, at, end - at);
     }
@@ -136,7 +155,8 @@ static uint32_t step_for(const struct tern_cpu *c, uint32_t n)
     return n < parts ? 1 : n / parts;
 }
 
-void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread, atomic_uint *counters)
+void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
+                       atomic_uint *counters)
 {
     struct tern_cpu_thread *t = &c->threads[thread];
     struct tern_acts acts;
@@ -149,7 +169,8 @@ void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t
         uint32_t start = 0;
         for (uint32_t i = 0; i < ph->n_matmuls; i++) {
             const uint32_t n = panels_of(c, ph, i);
-            const uint32_t from = first > start ? first - start : 0, to = last - start < n ? last - start : n;
+            const uint32_t from = first > start ? first - start : 0,
+                           to = last - start < n ? last - start : n;
             if (last > start && from < to)
                 product(c, ph, i, &acts, t, from, to);
             if (!ph->coupled)

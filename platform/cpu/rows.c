@@ -18,7 +18,8 @@ static void fill_angles(const struct tern_cpu *c, uint32_t row)
     }
 }
 
-static void embed(const struct tern_cpu *c, const struct tern_op *op, uint32_t row, uint8_t *bytes, float *dst)
+static void embed(const struct tern_cpu *c, const struct tern_op *op, uint32_t row, uint8_t *bytes,
+                  float *dst)
 {
     const struct tern_weight *w = &c->program->weights[op->weight];
     const uint32_t type = c->model->tensors[w->tensor].type;
@@ -31,7 +32,8 @@ static void embed(const struct tern_cpu *c, const struct tern_op *op, uint32_t r
         c->kernels->scale(dst, dst, op->x, w->n_cols);
 }
 
-static void store_kv(const struct tern_cpu *c, const struct tern_op *op, uint32_t row, const float *k, const float *v)
+static void store_kv(const struct tern_cpu *c, const struct tern_op *op, uint32_t row,
+                     const float *k, const float *v)
 {
     const struct tern_kv_layer *layer = &c->program->kv_layers[op->index];
     const struct tern_kv_group *g = &c->program->kv_groups[layer->group];
@@ -39,16 +41,20 @@ static void store_kv(const struct tern_cpu *c, const struct tern_op *op, uint32_
     const struct tern_span *span = &c->batch->spans[c->row_span[row]];
     const uint32_t position = c->batch->positions[row], token = position % TERN_BLOCK_TOKENS;
     const uint32_t block =
-        c->batch->tables[layer->group * c->batch->n_slots + span->slot][position / TERN_BLOCK_TOKENS];
-    uint8_t *base = pool->base + layer->index_in_group * pool->layer_bytes + block * pool->block_bytes;
+        c->batch
+            ->tables[layer->group * c->batch->n_slots + span->slot][position / TERN_BLOCK_TOKENS];
+    uint8_t *base =
+        pool->base + layer->index_in_group * pool->layer_bytes + block * pool->block_bytes;
     for (uint32_t h = 0; h < g->n_kv_heads; h++) {
-        tern_kv_store_k(c->k_type, base + h * pool->k_bytes, token, k + (size_t)h * g->k_dim, g->k_dim);
+        tern_kv_store_k(c->k_type, base + h * pool->k_bytes, token, k + (size_t)h * g->k_dim,
+                        g->k_dim);
         tern_kv_store_v(c->v_type, base + g->n_kv_heads * pool->k_bytes + h * pool->v_bytes, token,
                         v + (size_t)h * g->v_dim, g->v_dim);
     }
 }
 
-static void rotate(const struct tern_cpu *c, const struct tern_op *op, uint32_t row, float *dst, const float *a)
+static void rotate(const struct tern_cpu *c, const struct tern_op *op, uint32_t row, float *dst,
+                   const float *a)
 {
     const struct tern_rope *rope = &c->program->ropes[op->index];
     const float *cs = c->angles[op->index] + (size_t)row * rope->n_rot;
@@ -59,11 +65,12 @@ static void rotate(const struct tern_cpu *c, const struct tern_op *op, uint32_t 
             dst + (size_t)h * op->head_dim, cs, rope->n_rot);
 }
 
-static void head_norm(const struct tern_cpu *c, const struct tern_op *op, float *dst, const float *a)
+static void head_norm(const struct tern_cpu *c, const struct tern_op *op, float *dst,
+                      const float *a)
 {
     for (uint32_t h = 0; h < op->n_heads; h++)
         c->kernels->rms_norm(dst + (size_t)h * op->head_dim, a + (size_t)h * op->head_dim,
-                            (const float *)c->weights[op->weight], op->head_dim, op->x);
+                             (const float *)c->weights[op->weight], op->head_dim, op->x);
 }
 
 static float *row_of(const struct tern_cpu *c, int16_t slot, uint32_t row)
@@ -79,22 +86,48 @@ static void run_op(const struct tern_cpu *c, const struct tern_op *op, uint32_t 
     const float *a = row_of(c, op->a, from), *b = row_of(c, op->b, row);
     const size_t n = op->dst < 0 ? 0 : c->program->slots[op->dst].width;
     switch ((enum tern_op_kind)op->kind) {
-    case TERN_OP_EMBED: embed(c, op, row, bytes, dst); break;
-    case TERN_OP_RMS_NORM: k->rms_norm(dst, a, (const float *)c->weights[op->weight], n, op->x); break;
-    case TERN_OP_HEAD_NORM: head_norm(c, op, dst, a); break;
-    case TERN_OP_ROPE: rotate(c, op, row, dst, a); break;
-    case TERN_OP_KV_STORE: store_kv(c, op, row, a, b); break;
-    case TERN_OP_ADD: k->add(dst, a, b, n); break;
-    case TERN_OP_SILU_MUL: k->silu_mul(dst, a, b, n); break;
-    case TERN_OP_GELU_MUL: k->gelu_mul(dst, a, b, n); break;
-    case TERN_OP_LOGIT_ROWS: memcpy(dst, a, n * sizeof *dst); break;
-    case TERN_OP_SOFTCAP: k->softcap(dst, a, op->x, n); break;
-    case TERN_OP_SCALE: k->scale(dst, a, op->x, n); break;
-    case TERN_OP_MATMUL: case TERN_OP_ATTENTION: case TERN_N_OPS: break; /* phases of their own */
+    case TERN_OP_EMBED:
+        embed(c, op, row, bytes, dst);
+        break;
+    case TERN_OP_RMS_NORM:
+        k->rms_norm(dst, a, (const float *)c->weights[op->weight], n, op->x);
+        break;
+    case TERN_OP_HEAD_NORM:
+        head_norm(c, op, dst, a);
+        break;
+    case TERN_OP_ROPE:
+        rotate(c, op, row, dst, a);
+        break;
+    case TERN_OP_KV_STORE:
+        store_kv(c, op, row, a, b);
+        break;
+    case TERN_OP_ADD:
+        k->add(dst, a, b, n);
+        break;
+    case TERN_OP_SILU_MUL:
+        k->silu_mul(dst, a, b, n);
+        break;
+    case TERN_OP_GELU_MUL:
+        k->gelu_mul(dst, a, b, n);
+        break;
+    case TERN_OP_LOGIT_ROWS:
+        memcpy(dst, a, n * sizeof *dst);
+        break;
+    case TERN_OP_SOFTCAP:
+        k->softcap(dst, a, op->x, n);
+        break;
+    case TERN_OP_SCALE:
+        k->scale(dst, a, op->x, n);
+        break;
+    case TERN_OP_MATMUL:
+    case TERN_OP_ATTENTION:
+    case TERN_N_OPS:
+        break; /* phases of their own */
     }
 }
 
-void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, struct tern_cpu_thread *t, atomic_uint *counters)
+void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, struct tern_cpu_thread *t,
+                   atomic_uint *counters)
 {
     const uint32_t n_rows = tern_cpu_phase_rows(c, ph);
     uint32_t row, last;

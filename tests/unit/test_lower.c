@@ -18,7 +18,8 @@ static const struct tern_tensor tensors[] = {
     {.type = TERN_TYPE_F32, .n_dims = 1, .dims = {E, 1, 1, 1}},
     {.type = TERN_TYPE_F16, .n_dims = 2, .dims = {E, VOCAB, 1, 1}},
 };
-static const struct tern_weight weights[] = {{0, true, E, E}, {1, false, 1, E}, {2, true, VOCAB, E}};
+static const struct tern_weight weights[] = {
+    {0, true, E, E}, {1, false, 1, E}, {2, true, VOCAB, E}};
 
 static const struct tern_op ops[] = {
     {.kind = TERN_OP_EMBED, .dst = X, .a = -1, .b = -1, .weight = 2, .x = 1},
@@ -46,15 +47,20 @@ static const struct tern_op ops[] = {
 static struct tern_model model_of(void)
 {
     struct tern_model m = {.tensors = tensors, .n_tensors = 3};
-    m.program = (struct tern_program){.n_ops = sizeof ops / sizeof *ops, .ops = ops, .weights = weights,
-                                      .n_weights = 3, .n_slots = N_SLOTS, .logits = L};
+    m.program = (struct tern_program){.n_ops = sizeof ops / sizeof *ops,
+                                      .ops = ops,
+                                      .weights = weights,
+                                      .n_weights = 3,
+                                      .n_slots = N_SLOTS,
+                                      .logits = L};
     static const uint32_t widths[N_SLOTS] = {E, E, E, E, E, E, E, FF, FF, E, E, VOCAB};
     for (int i = 0; i < N_SLOTS; i++)
         m.program.slots[i] = (struct tern_slot){"s", widths[i]};
     return m;
 }
 
-static void lower(const struct tern_model *m, bool exact, struct tern_lowered *low, struct tern_phase *phases)
+static void lower(const struct tern_model *m, bool exact, struct tern_lowered *low,
+                  struct tern_phase *phases)
 {
     tern_error err = {0};
     *low = (struct tern_lowered){.phases = NULL};
@@ -73,10 +79,14 @@ static void a_dense_layer_is_six_phases(void **state)
     struct tern_lowered low;
     struct tern_phase ph[32];
     lower(&m, false, &low, ph);
-    static const struct { int kind, n, norm, matmuls, coupled; } want[] = {
-        {TERN_PHASE_ROWS, 1, 0, 0, 0}, {TERN_PHASE_MULTIPLY, 4, 1, 3, 0}, {TERN_PHASE_ROWS, 3, 0, 0, 0},
-        {TERN_PHASE_ATTEND, 1, 0, 0, 0}, {TERN_PHASE_MULTIPLY, 2, 0, 1, 0}, {TERN_PHASE_MULTIPLY, 4, 1, 2, 1},
-        {TERN_PHASE_MULTIPLY, 2, 0, 1, 0}, {TERN_PHASE_ROWS, 1, 0, 0, 0}, {TERN_PHASE_MULTIPLY, 2, 1, 1, 0},
+    static const struct {
+        int kind, n, norm, matmuls, coupled;
+    } want[] = {
+        {TERN_PHASE_ROWS, 1, 0, 0, 0},     {TERN_PHASE_MULTIPLY, 4, 1, 3, 0},
+        {TERN_PHASE_ROWS, 3, 0, 0, 0},     {TERN_PHASE_ATTEND, 1, 0, 0, 0},
+        {TERN_PHASE_MULTIPLY, 2, 0, 1, 0}, {TERN_PHASE_MULTIPLY, 4, 1, 2, 1},
+        {TERN_PHASE_MULTIPLY, 2, 0, 1, 0}, {TERN_PHASE_ROWS, 1, 0, 0, 0},
+        {TERN_PHASE_MULTIPLY, 2, 1, 1, 0},
     };
     assert_int_equal(low.n_phases, sizeof want / sizeof *want);
     for (uint32_t i = 0; i < low.n_phases; i++) {
@@ -132,8 +142,10 @@ static void slots_that_live_together_lie_apart(void **state)
         sum += p->stride;
         for (int b = 0; b < a; b++) {
             const struct tern_slot_place *q = &low.slots[b];
-            if (p->stride && q->stride && p->on_logits == q->on_logits && lives_meet(ph, low.n_phases, a, b))
-                assert_true(p->offset + p->stride <= q->offset || q->offset + q->stride <= p->offset);
+            if (p->stride && q->stride && p->on_logits == q->on_logits &&
+                lives_meet(ph, low.n_phases, a, b))
+                assert_true(p->offset + p->stride <= q->offset ||
+                            q->offset + q->stride <= p->offset);
         }
     }
     assert_int_equal(low.slots[XN].stride, 0); /* it exists only as records */
