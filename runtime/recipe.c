@@ -114,6 +114,13 @@ float tern_recipe_attention_scale(struct tern_builder *b, uint32_t head_dim)
     return scale > 0 ? scale : 1 / sqrtf((float)head_dim);
 }
 
+tern_slot_id tern_recipe_logit_rows(struct tern_builder *b, tern_slot_id h)
+{
+    const tern_slot_id last = tern_b_slot(b, "last", b->model->hparams.n_embd);
+    tern_b_logit_rows(b, last, h);
+    return last;
+}
+
 void tern_recipe_refuse(struct tern_builder *b, const char *key)
 {
     struct tern_meta k;

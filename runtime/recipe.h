@@ -27,6 +27,9 @@ void tern_recipe_f32(struct tern_builder *b, const char *key, float min, float m
 struct tern_rope tern_recipe_rope(struct tern_builder *b, enum tern_rope_style style);
 /* attention.scale, or 1 / sqrt(head_dim). */
 float tern_recipe_attention_scale(struct tern_builder *b, uint32_t head_dim);
+/* The rows of h whose logits are wanted, in a slot of their own that stands for h from here on.
+ * Called in the last layer once its keys and values are kept: what follows is for them alone. */
+tern_slot_id tern_recipe_logit_rows(struct tern_builder *b, tern_slot_id h);
 /* A key that would change the arithmetic in a way that the recipe does not follow: refused
  * unless absent or 0. */
 void tern_recipe_refuse(struct tern_builder *b, const char *key);

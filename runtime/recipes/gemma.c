@@ -120,7 +120,7 @@ void tern_recipe_gemma3(struct tern_builder *b)
     /* The 27B alone, known by its 62 layers, scales by n_embd / n_heads. */
     const float scale = tern_recipe_attention_scale(
         b, p->n_layers == 62 ? p->n_embd / p->n_heads : p->k_dim);
-    const struct slots s = make_slots(b);
+    struct slots s = make_slots(b);
 
     const tern_weight_id embedding = tern_b_matrix(b, "token_embd.weight", p->n_vocab, p->n_embd);
     tern_b_embed(b, s.h, embedding, sqrtf((float)p->n_embd));
@@ -128,13 +128,13 @@ void tern_recipe_gemma3(struct tern_builder *b)
         tern_b_layer(b, layer);
         const bool windowed = window && is_local(b, &pattern, layer);
         attention(b, &s, windowed ? local : all, scale, attention_cap);
+        if (layer + 1u == p->n_layers)
+            s.h = tern_recipe_logit_rows(b, s.h);
         feed_forward(b, &s);
     }
     tern_b_layer(b, UINT16_MAX);
-    const tern_slot_id last = tern_b_slot(b, "last", p->n_embd);
     const tern_slot_id logits = tern_b_slot(b, "logits", p->n_vocab);
-    tern_b_logit_rows(b, last, s.h);
-    tern_b_rms_norm(b, s.x, last, tern_b_vector(b, "output_norm.weight", p->n_embd));
+    tern_b_rms_norm(b, s.x, s.h, tern_b_vector(b, "output_norm.weight", p->n_embd));
     const tern_weight_id output = tern_b_maybe_matrix(b, "output.weight", p->n_vocab, p->n_embd);
     tern_b_matmul(b, logits, s.x, output < 0 ? embedding : output, -1);
     if (final_cap > 0)

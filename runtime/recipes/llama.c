@@ -71,20 +71,20 @@ void tern_recipe_llama(struct tern_builder *b)
     rotation.factors = tern_b_maybe_vector(b, "rope_freqs.weight", rotation.n_rot / 2);
     const uint32_t rope = tern_b_rope(b, &rotation);
     const float scale = tern_recipe_attention_scale(b, p->k_dim);
-    const struct slots s = make_slots(b);
+    struct slots s = make_slots(b);
 
     const tern_weight_id embedding = tern_b_matrix(b, "token_embd.weight", p->n_vocab, p->n_embd);
     tern_b_embed(b, s.h, embedding, 1);
     for (uint16_t layer = 0; layer < p->n_layers; layer++) {
         tern_b_layer(b, layer);
         attention(b, &s, rope, scale);
+        if (layer + 1u == p->n_layers)
+            s.h = tern_recipe_logit_rows(b, s.h);
         feed_forward(b, &s);
     }
     tern_b_layer(b, UINT16_MAX);
-    const tern_slot_id last = tern_b_slot(b, "last", p->n_embd);
     const tern_slot_id logits = tern_b_slot(b, "logits", p->n_vocab);
-    tern_b_logit_rows(b, last, s.h);
-    tern_b_rms_norm(b, s.x, last, tern_b_vector(b, "output_norm.weight", p->n_embd));
+    tern_b_rms_norm(b, s.x, s.h, tern_b_vector(b, "output_norm.weight", p->n_embd));
     const tern_weight_id output = tern_b_maybe_matrix(b, "output.weight", p->n_vocab, p->n_embd);
     tern_b_matmul(b, logits, s.x, output < 0 ? embedding : output, -1);
 }
