@@ -203,8 +203,9 @@ tern_status tern_tokenize(const tern_model *model, tern_text text, uint32_t flag
     if (edges && v->adds_bos && v->bos >= 0)
         tern_tok_emit(&t.out, v->bos);
     emit_all(&t, text, flags & TERN_TOKENIZE_SPECIAL);
-    if (edges && v->adds_eos && v->eos >= 0)
-        tern_tok_emit(&t.out, v->family == TERN_VOCAB_WPM ? v->sep : v->eos);
+    const tern_token last = v->family == TERN_VOCAB_WPM ? v->sep : v->eos;
+    if (edges && v->adds_eos && last >= 0)
+        tern_tok_emit(&t.out, last);
     *n = t.out.n;
     return t.out.n > cap ? TERN_TOO_SMALL : TERN_OK;
 }

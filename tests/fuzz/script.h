@@ -102,11 +102,14 @@ static inline void check_text_to_tokens(const tern_model *m, tern_text text, uin
     const size_t scratch_bytes = tern_tokenize_scratch(m, text.size);
     const size_t most = tern_tokenize_most(m, text.size), least = tern_tokenize_least(m, text.size);
     size_t n, again;
+    tern_piece piece;
     tern_error err = {0};
     const tern_memory scratch = {exactly(scratch_bytes), scratch_bytes};
     tern_token *tokens = exactly(most * sizeof *tokens);
     require(tern_tokenize(m, text, flags, scratch, tokens, most, &n, &err) == TERN_OK);
-    require(n <= most && (n >= least || flags & TERN_TOKENIZE_NO_BOS));
+    require(n <= most && n >= least);
+    for (size_t i = 0; i < n; i++)
+        require(tern_token_piece(m, tokens[i], &piece) == TERN_OK);
     require(tern_tokenize(m, text, flags, scratch, NULL, 0, &again, &err) ==
             (n ? TERN_TOO_SMALL : TERN_OK));
     require(again == n);
