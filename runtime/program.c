@@ -338,22 +338,3 @@ tern_status tern_program_build(struct tern_arena *arena, struct tern_model *mode
     recipe->emit(&b);
     return b.status;
 }
-
-void tern_program_lifetimes(const struct tern_program *p, uint32_t first[TERN_MAX_SLOTS],
-                            uint32_t last[TERN_MAX_SLOTS])
-{
-    for (uint32_t i = 0; i < TERN_MAX_SLOTS; i++) {
-        first[i] = UINT32_MAX; /* a slot that nothing touches lives from the end to the start */
-        last[i] = 0;
-    }
-    for (uint32_t i = 0; i < p->n_ops; i++) {
-        const int16_t touched[] = {p->ops[i].dst, p->ops[i].a, p->ops[i].b};
-        for (size_t k = 0; k < sizeof touched / sizeof *touched; k++) {
-            if (touched[k] < 0)
-                continue;
-            if (first[touched[k]] > i)
-                first[touched[k]] = i;
-            last[touched[k]] = i;
-        }
-    }
-}

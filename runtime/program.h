@@ -141,8 +141,5 @@ tern_status tern_program_build(struct tern_arena *arena, struct tern_model *mode
 /* One line for an op: "q = matmul(x_norm, blk.0.attn_q.weight Q4_1 576x576)". */
 void tern_program_print(const struct tern_model *model, uint32_t i, char *text, size_t cap,
                         size_t *n);
-/* Lifetimes of slots over the program: first and last op that touches each. */
-void tern_program_lifetimes(const struct tern_program *p, uint32_t first[TERN_MAX_SLOTS],
-                            uint32_t last[TERN_MAX_SLOTS]);
 
 #endif

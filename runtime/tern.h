@@ -180,7 +180,7 @@ enum {
 
 /* Scratch that tern_tokenize needs for a text of so many bytes; linear in it. */
 TERN_API size_t tern_tokenize_scratch(const tern_model *model, size_t text_bytes);
-/* At most this many tokens come from so many bytes (BOS and EOS included), and at least that many. */
+/* At most, and at least, so many tokens come from so many bytes (BOS and EOS included). */
 TERN_API size_t tern_tokenize_most(const tern_model *model, size_t text_bytes);
 TERN_API size_t tern_tokenize_least(const tern_model *model, size_t text_bytes);
 
@@ -198,7 +198,12 @@ typedef enum tern_token_kind {
     TERN_TOKEN_NORMAL = 1, TERN_TOKEN_UNKNOWN = 2, TERN_TOKEN_CONTROL = 3,
     TERN_TOKEN_USER = 4, TERN_TOKEN_UNUSED = 5, TERN_TOKEN_BYTE = 6,
 } tern_token_kind;
-typedef struct tern_piece { tern_text text; float score; tern_token_kind kind; bool ends; } tern_piece;
+typedef struct tern_piece {
+    tern_text text;
+    float score;
+    tern_token_kind kind;
+    bool ends;
+} tern_piece;
 TERN_API TERN_MUST_CHECK tern_status tern_token_piece(const tern_model *model, tern_token token,
                                                       tern_piece *out);
 TERN_API TERN_MUST_CHECK tern_status tern_token_bytes(const tern_model *model, tern_token token,
@@ -237,12 +242,17 @@ TERN_API size_t tern_cpu_features_text(char *out, size_t cap);
 
 /* --- plan: the bytes of every arena, before a weight is read --- */
 
-typedef enum tern_kv_type { TERN_KV_F16 = 0, TERN_KV_F32, TERN_KV_Q8_0, TERN_N_KV_TYPES } tern_kv_type;
+typedef enum tern_kv_type {
+    TERN_KV_F16 = 0,
+    TERN_KV_F32,
+    TERN_KV_Q8_0,
+    TERN_N_KV_TYPES,
+} tern_kv_type;
 
 typedef struct tern_limits {
     uint32_t n_ctx;       /* tokens a sequence can hold; 0: the smaller of the model's and 4096 */
     uint32_t n_seqs;      /* sequences open at once; 0: 1 */
-    uint32_t chunk;       /* rows of one step, prompts are cut into such; 0: 128 (less if n_ctx is) */
+    uint32_t chunk;       /* rows of one step, prompts are cut so; 0: 128 (less if n_ctx is) */
     uint32_t n_threads;   /* those of the host; 0: 1; at most 256 */
     uint32_t n_logit_rows;/* rows of a step that can have logits; 0: n_seqs */
     uint32_t n_logprobs;  /* most log-probabilities reported a token; 0: none; at most 1024 */
@@ -250,7 +260,7 @@ typedef struct tern_limits {
                              n_seqs * n_ctx, each rounded up to a block */
     uint32_t n_stop_bytes;/* of all stop strings of one sequence; 0: 1024 */
     tern_kv_type k_type, v_type;
-    bool exact;           /* activations stay float32, K and V too: to compare with a float reference */
+    bool exact;           /* activations, K and V stay float32: to compare with a float model */
     bool no_kv_sharing;   /* no prefix is looked up or kept */
 } tern_limits;
 
@@ -332,7 +342,7 @@ typedef struct tern_seq_options {
     const tern_text *stops; /* copied; text from the first stop string on is never emitted */
     uint32_t n_stops;
     uint32_t n_logprobs;    /* reported with each generated token; within the limits */
-    int32_t n_prompt_logprobs; /* reported with each prompt token; -1: the token's own alone; 0: no events */
+    int32_t n_prompt_logprobs; /* with each prompt token; -1: the token's own alone; 0: no events */
     bool ignore_eos;        /* end tokens are sampled and reported like others */
     bool special;           /* control tokens are written into text */
     bool no_kv_sharing;     /* this sequence neither finds nor leaves a prefix */
@@ -343,7 +353,8 @@ typedef enum tern_stop {
     TERN_STOP_NONE, TERN_STOP_EOS, TERN_STOP_STRING, TERN_STOP_LENGTH, TERN_STOP_CONTEXT,
     TERN_STOP_CANCELLED, TERN_STOP_ERROR,
 } tern_stop;
-TERN_API const char *tern_stop_name(tern_stop stop); /* "eos", "stop", "length", "context", "interrupt", "error" */
+/* "eos", "stop", "length", "context", "interrupt", "error" */
+TERN_API const char *tern_stop_name(tern_stop stop);
 
 typedef struct tern_logprob { tern_token token; float logprob; } tern_logprob;
 

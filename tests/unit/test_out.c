@@ -40,7 +40,8 @@ static void values_are_separated_and_nested(void **state)
     tern_json_bool(&o, "b", true);
     tern_json_u64(&o, "c", UINT64_MAX);
     tern_json_end(&o, '}');
-    assert_string_equal(written(), "{\"a\": [-1, null, {}], \"b\": true, \"c\": 18446744073709551615}");
+    assert_string_equal(written(),
+                        "{\"a\": [-1, null, {}], \"b\": true, \"c\": 18446744073709551615}");
 }
 
 static void text_is_always_valid_json(void **state)

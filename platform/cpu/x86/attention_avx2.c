@@ -147,7 +147,8 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
 
 /* One dim past the last vector; not inlined, since its constants would take registers from the
  * tiles. */
-static __attribute__((noinline)) void run_lane(const struct tile *t, size_t d, enum kind kind, int n_rows)
+static __attribute__((noinline)) void run_lane(const struct tile *t, size_t d, enum kind kind,
+                                               int n_rows)
 {
     for (int r = 0; r < n_rows; r++) {
         float *o = t->o + (size_t)r * t->o_stride + d;
