@@ -186,8 +186,7 @@ void tern_answer_json(struct tern_answer *a)
     tern_json_real(o, "decode_s", seconds(a->first_ns, a->done_ns));
     tern_json_real(o, "first_token_s", seconds(start_of(a), a->first_ns));
     tern_json_end(o, '}');
-    if (!a->settings->prompts)
-        tern_session_memory_json(a->session, o, "memory");
+    tern_session_memory_json(a->session, o, "memory");
     tern_json_end(o, '}');
 }
 

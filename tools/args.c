@@ -149,8 +149,9 @@ static bool set(const struct tern_option *o, const char *text, struct tern_setti
     char *field = (char *)s + o->at;
     switch (o->kind) {
     case TERN_OPTION_FLAG:
-        *(bool *)(void *)field = strcmp(text, "false") != 0;
-        return true;
+        *(bool *)(void *)field = strcmp(text, "true") == 0;
+        return strcmp(text, "true") == 0 || strcmp(text, "false") == 0 ||
+               wrong(line, o->name, text, "true or false");
     case TERN_OPTION_INT:
         return to_int(text, o->least, o->most, (int64_t *)(void *)field) ||
                out_of_range(line, o, text);

@@ -122,16 +122,30 @@ static int complete(struct tern_session *s, const struct tern_settings *settings
     return code;
 }
 
+/* What is wrong with the options as a whole; NULL: nothing. */
+static const char *wrong_together(const struct tern_settings *s)
+{
+    int n = (s->prompt != NULL) + (s->file != NULL) + (s->ids != NULL);
+    if (s->prompts)
+        return n ? "--prompts and -p, -f or --ids given, one needed" : NULL;
+    if (s->jsonl)
+        return "--jsonl given without --prompts; --json prints one object";
+    if (n > 1)
+        return "more than one of -p, -f and --ids given, one needed";
+    if (tern_prompt_missing(s))
+        return "no prompt given: -p, -f, --ids or standard input needed";
+    return NULL;
+}
+
 static int run(const struct tern_settings *settings)
 {
     static struct tern_session s;
     static struct tern_answer a;
+    const char *wrong = wrong_together(settings);
+    if (wrong)
+        return refuse(2, wrong);
     if (settings->prompts)
         return tern_run_prompts(settings);
-    if (tern_prompt_missing(settings))
-        return refuse(2, "no prompt given: -p, -f, --ids or standard input needed");
-    if ((settings->prompt != NULL) + (settings->file != NULL) + (settings->ids != NULL) > 1)
-        return refuse(2, "more than one of -p, -f and --ids given, one needed");
     tern_limits limits = tern_session_limits(settings);
     struct tern_prompt prompt = {0};
     char line[TERN_ARGS_LINE];

@@ -1,10 +1,12 @@
 #include "tools/prompt.h"
 
 #include "platform/os/host.h"
+#include "tools/interrupt.h"
 #include "tools/out.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,6 +47,16 @@ static bool make_room(struct tern_prompt *p)
     return true;
 }
 
+/* A read goes on after Ctrl-C, a poll does not: who types a text can end the command. */
+static bool wait_for_text(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    while (!tern_interrupted())
+        if (poll(&p, 1, -1) >= 0 || errno != EINTR)
+            return true;
+    return false;
+}
+
 static bool read_all(struct tern_prompt *p, int fd, const char *name, const tern_model *model,
                      size_t most, char line[TERN_ARGS_LINE])
 {
@@ -57,6 +69,8 @@ static bool read_all(struct tern_prompt *p, int fd, const char *name, const tern
     for (;;) {
         if (p->text.size == p->text_memory.size && !make_room(p))
             return fail(line, name, "no memory for so long a text");
+        if (!wait_for_text(fd))
+            return fail(line, name, "interrupted before its end");
         ssize_t n = read(fd, (char *)p->text_memory.data + p->text.size,
                          p->text_memory.size - p->text.size);
         if (n < 0 && errno == EINTR)

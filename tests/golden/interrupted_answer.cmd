@@ -1,0 +1,1 @@
+$TERN run $TINY/llama-q4_0.gguf -p hi --ignore-eos -c 200000 > out 2> err & p=$!; while ! [ -s out ] && kill -0 $p; do sleep 0.1; done; kill -INT $p; wait $p; code=$?; grep -o 'ended by .*' err; exit $code

@@ -1,0 +1,2 @@
+# exit 2
+$TERN run m.gguf -p hi --jsonl
