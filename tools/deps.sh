@@ -10,7 +10,7 @@ want() {
     build) echo gcc libc6-dev meson ninja-build pkg-config libjansson-dev python3 ;;
     models) echo python3 python3-pip ca-certificates ;;
     tests) echo libcmocka-dev python3-numpy python3-pip python3-venv ca-certificates clang \
-        libclang-rt-dev llvm g++ qemu-user ;;
+        libclang-rt-dev llvm g++ qemu-user time ;;
     cross) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     *) echo "deps.sh: no such step: $1" >&2; exit 2 ;;
     esac

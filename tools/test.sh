@@ -9,7 +9,8 @@
 #   arm       aarch64 under QEMU: unit tests, and the same bits as here
 #   old       kernels and the whole command under QEMU's Nehalem and Haswell
 #
-#   TERN_MODELS  a folder with larger models; their tests run where it has them
+#   TERN_MODELS  a folder with larger models, whose tests run where it has them (default: the
+#                folder of the two that are fetched)
 #   TERN_SHARED  a folder with public vectors (default: ../shared where it is there)
 #   TERN_TEST    where everything is built (default: build-tests)
 set -u
@@ -45,6 +46,7 @@ if "$venv/bin/python" -c 'import numpy' 2>/dev/null; then
     export PATH
 fi
 $python tools/get-models.py >/dev/null || echo "test.sh: tests on the models above skip" >&2
+export TERN_MODELS="${TERN_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/tern/models}"
 
 collect() { $python tests/collect.py "$@"; }
 

@@ -1,7 +1,8 @@
 """What the oracle checks share: where the models are, how `tern` is asked, how a check ends.
 
     TERN_BIN     the command (checks are given it as their first argument as well)
-    TERN_MODELS  a folder with the real models; else the peers' folder is looked at
+    TERN_MODELS  a folder with the real models; then where tools/get-models.py puts them, and the
+                 peers' folder, are looked at
 """
 import json
 import os
@@ -20,8 +21,10 @@ SKIP = 77
 
 def model(name):
     """The path of a real model, or None where no folder holds it."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    fetched = os.path.join(cache, "tern", "models")
     peers = os.path.join(os.environ.get("TERN_PEERS", "/tmp/tern-peers"), "models")
-    for folder in (os.environ.get("TERN_MODELS", ""), peers):
+    for folder in (os.environ.get("TERN_MODELS", ""), fetched, peers):
         path = os.path.join(folder, REAL[name])
         if folder and os.path.exists(path):
             return path
