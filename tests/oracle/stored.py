@@ -27,13 +27,14 @@ def greedy(tern, path, p, name, errors):
     where = f"{name} {p['prompt'][:20]!r}"
     if got["prompt_tokens"] != p["prompt_tokens"]:
         return 0, 0, f"{where}: prompt ids {got['prompt_tokens']}, stored {p['prompt_tokens']}"
-    for i, (want, top, truth) in enumerate(zip(p["tokens"], p["top"], p["truth"])):
+    truths = p.get("truth", [[]] * n)  # of a large model the reference takes long
+    for i, (want, top, truth) in enumerate(zip(p["tokens"], p["top"], truths)):
         ours = {x["id"]: x["logprob"] for x in got["logprobs"][i]}
         for (token, lp), right in zip(top, truth[1:]):
             if right > -3 and token in ours:
                 errors.append((ours[token] - right, lp - right))
         if got["tokens"][i] != want:
-            gap = min(top[0][1] - top[1][1], truth[0])
+            gap = min(top[0][1] - top[1][1], truth[0] if truth else math.inf)
             if gap > NEAR:
                 return i, i + 1, (f"{where}: token {i} is {got['tokens'][i]}, others are sure of "
                                   f"{want} by {gap:.2f} nats")
