@@ -1,0 +1,1 @@
+TERN_CPU=reference $TERN devices --json

@@ -1,0 +1,1 @@
+$TERN inspect $TINY/gemma3.gguf --json --tensors --program

@@ -1,0 +1,2 @@
+printf '{"prompt": "a long enough beginning", "n": 3, "temp": 0, "logprobs": 1, "ignore_eos": true}\n{"ids": "1,2,3", "n": 2, "top_k": 3, "top-p": 0.9, "min_p": 0.1, "typical": 0.9, "repeat_penalty": 1.1, "repeat_last_n": 4, "presence_penalty": 0.5, "frequency_penalty": 0.5, "logit_bias": {"5": 100}, "seed": 7, "stop": ["zz", "yy"], "special": true, "no_kv_sharing": true, "prompt_logprobs": 1, "ignore_eos": true}\n' > p
+$TERN run $TINY/llama-q8_0.gguf --prompts p --sequences 2 --jsonl
