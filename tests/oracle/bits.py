@@ -58,7 +58,7 @@ def alone(tern, path, ids, env, extra):
 
 def lines(ids, company, n_vocab):
     """The prompts of a file, and which of them is ours: among strangers and kin."""
-    others = [ternrun.ids(100 + i, 20 + 37 * i, n_vocab) for i in range(5)]
+    others = [ternrun.ids(100 + i, 9 + len(ids) * i // 6, n_vocab) for i in range(5)]
     others += [ids[:len(ids) * 2 // 3] + others[0][:9], ids[:33] + others[1]]
     at = 4 if company.startswith("among") else 7
     rows = others[:at] + [ids] + others[at:]
