@@ -151,7 +151,7 @@ def main():
     a.add_argument("--real", action="store_true")
     a.add_argument("--models", default=",".join(MODELS))
     a.add_argument("--ids", type=int, default=0, help="of the prompt: 300 or 90 by default")
-    o = a.parse_args()
+    o = a.parse_intermixed_args()
     terns = [ternrun.Tern(t) for t in o.terns]
     if o.real:
         n, wrong, skipped = real(terns)

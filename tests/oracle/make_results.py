@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Stores what llama.cpp answers on the real models: make_results.py [NAME...] -> results/NAME.json
+"""Stores what llama.cpp answers on the real models: make_results.py [--truth] [NAME...]
+
+Writes results/NAME.json; --truth keeps llama.cpp's stored answers and makes the rest anew.
 
 Needs llama-server (TERN_LLAMA: its folder) and the models (TERN_MODELS). Greedy, 40 tokens a
 prompt, ten best log-probabilities a token; the ids of the prompts and of some awkward texts.
@@ -47,45 +49,63 @@ TEXTS = [
 N = 40
 
 
-def truth(reference, ids, n, best):
-    """For each of the last n ids: the reference's gap, and its view of llama.cpp's three best."""
-    rows, out = reference.run(ids)[len(ids) - n - 1:-1], []
-    for row, top in zip(rows, best):
-        first, second = np.partition(row, -2)[-1], np.partition(row, -2)[-2]
-        out.append([round(float(x), 4) for x in [first - second, *(row[i] for i, _ in top[:3])]])
-    return out
+def add_truth(reference, prompts):
+    """For each token: the reference's gap, and its view of llama.cpp's three best."""
+    x, bounds = reference.hidden([p["prompt_tokens"] + p["tokens"] for p in prompts])
+    for p, (_, end) in zip(prompts, bounds):
+        rows = reference.log_probs(x[end - len(p["tokens"]) - 1:end - 1])
+        p["truth"] = []
+        for row, top in zip(rows, p["top"]):
+            second, first = np.partition(row, -2)[-2:]
+            values = [first - second, *(row[i] for i, _ in top[:3])]
+            p["truth"].append([round(float(v), 4) for v in values])
 
 
 def make(name, version):
     path = ternrun.model(name)
-    server, reference = peer.Server(path), Reference(path, np.float32)
+    server = peer.Server(path)
     rows = []
     for p in PROMPTS:
         tokens, best, text = server.complete(p, N)
         rows.append({"prompt": p, "prompt_tokens": server.tokenize(p), "tokens": tokens,
-                     "text": text, "top": [[[i, round(x, 4)] for i, x in row] for row in best],
-                     "truth": truth(reference, server.tokenize(p) + tokens, len(tokens), best)})
+                     "text": text, "top": [[[i, round(x, 4)] for i, x in row] for row in best]})
     texts = [{"text": t, "tokens": server.tokenize(t)} for t in TEXTS]
     server.close()
     return {"model": os.path.basename(path), "made_with": version, "prompts": rows, "texts": texts}
 
 
-def main():
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
+
+
+def peer_version():
     out = subprocess.run([os.path.join(peer.binaries(), "llama-server"), "--version"],
                          capture_output=True, text=True, check=True)
-    version = "llama.cpp " + (out.stdout + out.stderr).split("version:")[1].split("\n")[0].strip()
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
-    os.makedirs(folder, exist_ok=True)
-    for name in sys.argv[1:] or ternrun.SMALL:
-        result = make(name, version)
-        with open(os.path.join(folder, name + ".json"), "w") as f:
-            f.write("{\n")
-            for key in ("model", "made_with"):
-                f.write(f" {json.dumps(key)}: {json.dumps(result[key])},\n")
-            for key, end in (("prompts", "],\n"), ("texts", "]\n")):
-                rows = ",\n  ".join(json.dumps(r, separators=(",", ":")) for r in result[key])
-                f.write(f" {json.dumps(key)}: [\n  {rows}\n {end}")
-            f.write("}\n")
+    return "llama.cpp " + (out.stdout + out.stderr).split("version:")[1].split("\n")[0].strip()
+
+
+def write(name, result):
+    """JSON with one prompt or text a line."""
+    os.makedirs(FOLDER, exist_ok=True)
+    with open(os.path.join(FOLDER, name + ".json"), "w") as f:
+        f.write("{\n")
+        for key in ("model", "made_with"):
+            f.write(f" {json.dumps(key)}: {json.dumps(result[key])},\n")
+        for key, end in (("prompts", "],\n"), ("texts", "]\n")):
+            rows = ",\n  ".join(json.dumps(r, separators=(",", ":")) for r in result[key])
+            f.write(f" {json.dumps(key)}: [\n  {rows}\n {end}")
+        f.write("}\n")
+
+
+def main():
+    names = [a for a in sys.argv[1:] if a != "--truth"]
+    for name in names or ternrun.SMALL:
+        if "--truth" in sys.argv:
+            with open(os.path.join(FOLDER, name + ".json")) as f:
+                result = json.load(f)
+        else:
+            result = make(name, peer_version())
+        add_truth(Reference(ternrun.model(name), np.float32), result["prompts"])
+        write(name, result)
 
 
 if __name__ == "__main__":
