@@ -287,6 +287,8 @@ void tern_args_help(const struct tern_command *c)
     for (size_t t = 0; c->tables[t]; t++) {
         printf("\n");
         for (const struct tern_option *o = c->tables[t]; o->name; o++) {
+            if (find(c, o->name, strlen(o->name)) != o)
+                continue; /* an earlier table has the command's own of that name */
             char left[64];
             snprintf(left, sizeof left, "%s%s%s %s", o->alias ? o->alias : "",
                      o->alias ? ", " : "", o->name, o->value ? o->value : "");

@@ -159,12 +159,10 @@ static int run(const struct tern_settings *settings)
 {
     static struct work w;
     w.score.save = w.score.base = -1;
-    w.n_ctx = settings->n_ctx ? (uint32_t)settings->n_ctx : 512;
+    w.n_ctx = (uint32_t)settings->n_ctx;
     w.first = w.n_ctx / 2;
     if (tern_prompt_missing(settings))
         return refuse(2, "no text given: -f, -p or standard input needed");
-    if (w.n_ctx < 4)
-        return refuse(2, "-c: at least 4 needed");
     if (settings->save_logits && settings->kl_base)
         return refuse(2, "--save-logits and --kl-base given, one at a time needed");
     tern_limits limits = tern_session_limits(settings);
@@ -196,6 +194,8 @@ static int run(const struct tern_settings *settings)
 }
 
 static const struct tern_option own[] = {
+    {"--ctx", "-c", TERN_OPTION_INT, offsetof(struct tern_settings, n_ctx), 4, 1 << 30, "512",
+     "N", "tokens of a window, of which the second half is scored"},
     {"--save-logits", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, save_logits), 0, 0,
      NULL, "FILE", "writes the distributions (tools/LOGITS.md)"},
     {"--kl-base", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, kl_base), 0, 0,
