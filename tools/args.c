@@ -103,6 +103,12 @@ static bool to_kv_type(const char *text, tern_kv_type *out)
     return false;
 }
 
+static bool to_bool(const char *text, bool *out)
+{
+    *out = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    return *out || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+}
+
 static bool to_list(const struct tern_option *o, const char *text, struct tern_list *list)
 {
     list->n = 0;
@@ -149,9 +155,7 @@ static bool set(const struct tern_option *o, const char *text, struct tern_setti
     char *field = (char *)s + o->at;
     switch (o->kind) {
     case TERN_OPTION_FLAG:
-        *(bool *)(void *)field = strcmp(text, "true") == 0;
-        return strcmp(text, "true") == 0 || strcmp(text, "false") == 0 ||
-               wrong(line, o->name, text, "true or false");
+        return to_bool(text, (bool *)(void *)field) || wrong(line, o->name, text, "true or false");
     case TERN_OPTION_INT:
         return to_int(text, o->least, o->most, (int64_t *)(void *)field) ||
                out_of_range(line, o, text);

@@ -339,8 +339,10 @@ static int process(struct work *w)
     size_t n_lines = w->n_lines;
     bool ok = work_through(w);
     tern_out_flush(&w->out);
-    if (w->out.error)
-        return fail(strerror(w->out.error));
+    if (w->out.error) {
+        snprintf(w->error, sizeof w->error, "standard output: %s", strerror(w->out.error));
+        return fail(w->error);
+    }
     if (!ok)
         return tern_session_report(&w->session);
     if (w->n_lines < n_lines)

@@ -105,7 +105,9 @@ static void options_are_set_by_name(void **state)
     assert_true(s.top_k == 3 && s.top_p == 0.5 && s.n_predict == 9 && s.ignore_eos);
     assert_true(tern_args_set(&command, "ignore_eos", "false", &s, line));
     assert_false(s.ignore_eos);
-    assert_false(tern_args_set(&command, "ignore_eos", "0", &s, line));
+    assert_true(tern_args_set(&command, "ignore_eos", "1", &s, line) && s.ignore_eos);
+    assert_true(tern_args_set(&command, "ignore_eos", "0", &s, line) && !s.ignore_eos);
+    assert_false(tern_args_set(&command, "ignore_eos", "no", &s, line));
     assert_false(tern_args_set(&command, "no such", "1", &s, line));
     assert_false(tern_args_set(&command, "", "1", &s, line));
     assert_false(tern_args_set(&command, "temp", "hot", &s, line));
