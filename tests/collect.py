@@ -4,7 +4,8 @@
     collect.py meson RESULTS LABEL BUILD      what `meson test` left in BUILD
     collect.py run RESULTS LABEL NAME COMMAND...   runs it: exit 0 passed, 77 skipped, else failed
     collect.py skip RESULTS LABEL NAME REASON
-    collect.py end RESULTS                    prints failures, skips and the closing line
+    collect.py end RESULTS [MUST]             prints failures, skips and the closing line; what the
+                                              file MUST names ("label: name") may not be skipped
 
 A cmocka program counts as the tests in it, anything else as one. Every skip has a reason: the
 last line that the test printed, or the one that begins with SKIPPED.
@@ -79,9 +80,15 @@ def run(results, label, name, command):
         print("\n".join("    " + x for x in text.strip().splitlines()[-15:]))
 
 
-def end(results):
+def end(results, must=None):
     with open(results) as f:
         rows = [json.loads(line) for line in f]
+    if must:
+        with open(must) as f:
+            names = {line.strip() for line in f if line.strip()}
+        for r in rows:
+            if r["result"] == "skipped" and f"{r['label']}: {r['name']}" in names:
+                r.update(result="failed", text=f"may not be skipped here: {r['text']}")
     for kind in ("skipped", "failed"):
         for r in rows:
             if r["result"] == kind:
@@ -100,7 +107,7 @@ def main(args):
     elif args[0] == "skip":
         add(args[1], [{"label": args[2], "name": args[3], "result": "skipped", "text": args[4]}])
     elif args[0] == "end":
-        return end(args[1])
+        return end(*args[1:3])
     return 0
 
 

@@ -13,6 +13,7 @@
 #                folder of the two that are fetched)
 #   TERN_SHARED  a folder with public vectors (default: ../shared where it is there)
 #   TERN_TEST    where everything is built (default: build-tests)
+#   TERN_MUST_RUN  a file that names tests whose skipping is a failure
 set -u
 cd "$(dirname "$0")/.."
 parts=${*:-release sanitize threads bits arm old}
@@ -166,4 +167,4 @@ LD_LIBRARY_PATH=$cache/arm64/root/usr/lib/aarch64-linux-gnu $out/arm/tools/tern"
     esac
 done
 echo "== summary"
-collect end "$results"
+collect end "$results" ${TERN_MUST_RUN:+"$TERN_MUST_RUN"}
