@@ -33,6 +33,17 @@ static bool check_length(const tern_model *model, size_t bytes, size_t most,
     return least <= most || too_long(line, bytes, least, most);
 }
 
+/* What has no end of its own, as a device, must not fill the memory. */
+static bool check_bytes(const char *name, uint64_t bytes, char line[TERN_ARGS_LINE])
+{
+    enum { MOST = 1 << 30 };
+    if (bytes <= MOST)
+        return true;
+    snprintf(line, TERN_ARGS_LINE, "%.100s: %llu bytes, at most %d in a text", name,
+             (unsigned long long)bytes, MOST);
+    return false;
+}
+
 static bool make_room(struct tern_prompt *p)
 {
     size_t size = p->text_memory.size ? 2 * p->text_memory.size : 64 << 10;
@@ -64,7 +75,8 @@ static bool read_all(struct tern_prompt *p, int fd, const char *name, const tern
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
         return fail(line, name, "is a directory, a text needed");
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        !check_length(model, (size_t)st.st_size, most, line))
+        (!check_length(model, (size_t)st.st_size, most, line) ||
+         !check_bytes(name, (uint64_t)st.st_size, line)))
         return false;
     for (;;) {
         if (p->text.size == p->text_memory.size && !make_room(p))
@@ -80,7 +92,8 @@ static bool read_all(struct tern_prompt *p, int fd, const char *name, const tern
         if (n == 0)
             return true;
         p->text.size += (size_t)n;
-        if (!check_length(model, p->text.size, most, line))
+        if (!check_length(model, p->text.size, most, line) ||
+            !check_bytes(name, p->text.size, line))
             return false;
     }
 }

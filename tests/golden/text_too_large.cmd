@@ -1,0 +1,2 @@
+# exit 1
+truncate -s 2G p; $TERN tokenize $TINY/llama-q8_0.gguf -f p
