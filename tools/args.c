@@ -265,19 +265,23 @@ bool tern_args_parse(const struct tern_command *c, int argc, char **argv, struct
     return true;
 }
 
-bool tern_args_set(const struct tern_command *c, const char *name, const char *text,
-                   struct tern_settings *s, char line[TERN_ARGS_LINE])
+const struct tern_option *tern_args_find(const struct tern_command *c, const char *name)
 {
     char dashed[40];
     size_t n = strlen(name);
-    const struct tern_option *o = NULL;
-    if (n > 0 && n + 3 <= sizeof dashed) {
-        size_t dashes = n == 1 ? 1 : 2;
-        memcpy(dashed, "--", dashes);
-        for (size_t i = 0; i <= n; i++)
-            dashed[dashes + i] = name[i] == '_' ? '-' : name[i];
-        o = find(c, dashed, n + dashes);
-    }
+    if (n == 0 || n + 3 > sizeof dashed)
+        return NULL;
+    size_t dashes = n == 1 ? 1 : 2;
+    memcpy(dashed, "--", dashes);
+    for (size_t i = 0; i <= n; i++)
+        dashed[dashes + i] = name[i] == '_' ? '-' : name[i];
+    return find(c, dashed, n + dashes);
+}
+
+bool tern_args_set(const struct tern_command *c, const char *name, const char *text,
+                   struct tern_settings *s, char line[TERN_ARGS_LINE])
+{
+    const struct tern_option *o = tern_args_find(c, name);
     if (o == NULL) {
         snprintf(line, TERN_ARGS_LINE, "there is no option '%.40s'", name);
         return false;

@@ -67,8 +67,10 @@ void tern_args_defaults(const struct tern_command *c, struct tern_settings *s);
 /* Parses what follows the command's name. False: line holds what is wrong. */
 bool tern_args_parse(const struct tern_command *c, int argc, char **argv, struct tern_settings *s,
                      char line[TERN_ARGS_LINE]);
-/* Sets one option by its long name without the dashes, _ for - allowed: from JSON. The text
- * must live as long as s. "true" and "false" set flags. */
+/* An option by its long name without the dashes, _ for - allowed; NULL: there is none. */
+const struct tern_option *tern_args_find(const struct tern_command *c, const char *name);
+/* Sets one option by such a name: from JSON. The text must live as long as s. "true" and
+ * "false" set flags. */
 bool tern_args_set(const struct tern_command *c, const char *name, const char *text,
                    struct tern_settings *s, char line[TERN_ARGS_LINE]);
 /* The help of one command to standard output. */

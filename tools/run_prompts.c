@@ -56,50 +56,99 @@ static const struct tern_option line_options[] = {
 static const struct tern_option *const line_tables[] = {line_options, tern_options_sampling, NULL};
 static const struct tern_command line_command = {"prompts", "", "", line_tables, NULL, false, NULL};
 
-/* A value of a line's object, given to an option. Lists repeat it, objects give ID=X. */
-static bool set_value(const char *key, json_t *value, struct tern_settings *s,
-                      char error[TERN_ARGS_LINE])
+static bool refuse(const char *key, const char *needed, char error[TERN_ARGS_LINE])
+{
+    snprintf(error, TERN_ARGS_LINE, "%.40s: %s needed", key, needed);
+    return false;
+}
+
+/* A value of a line's object, given to an option. A text is only taken from a string: the option
+ * keeps it, and it lives as long as the object. */
+static bool set_value(const struct tern_option *o, const char *key, json_t *value,
+                      struct tern_settings *s, char error[TERN_ARGS_LINE])
 {
     char number[64];
     if (json_is_string(value))
         return tern_args_set(&line_command, key, json_string_value(value), s, error);
+    if (o->kind == TERN_OPTION_TEXT || o->kind == TERN_OPTION_STOP)
+        return refuse(key, "a text", error);
+    if (o->kind == TERN_OPTION_BIAS)
+        return refuse(key, "{\"ID\": number}", error);
     if (json_is_integer(value))
         snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     else if (json_is_real(value))
         snprintf(number, sizeof number, "%.17g", json_real_value(value));
-    else if (json_is_boolean(value))
+    else if (json_is_boolean(value) && o->kind == TERN_OPTION_FLAG)
         snprintf(number, sizeof number, "%s", json_is_true(value) ? "true" : "false");
-    else {
-        snprintf(error, TERN_ARGS_LINE, "%.40s: a text, a number, true or false needed", key);
-        return false;
-    }
+    else
+        return refuse(key, o->kind == TERN_OPTION_FLAG ? "true or false" : "a number", error);
     return tern_args_set(&line_command, key, number, s, error);
 }
 
+static bool set_biases(const char *key, json_t *object, struct tern_settings *s,
+                       char error[TERN_ARGS_LINE])
+{
+    const char *id;
+    json_t *x;
+    json_object_foreach(object, id, x) {
+        char pair[64];
+        int n = snprintf(pair, sizeof pair, "%s=%.17g", id, json_number_value(x));
+        if (!json_is_number(x) || n < 0 || (size_t)n >= sizeof pair)
+            return refuse(key, "{\"ID\": number}", error);
+        if (!tern_args_set(&line_command, key, pair, s, error))
+            return false;
+    }
+    return true;
+}
+
+/* A list gives its values to an option that repeats, and to no other. What the line says takes
+ * the place of what the command said. */
 static bool set_member(const char *key, json_t *value, struct tern_settings *s,
                        char error[TERN_ARGS_LINE])
 {
-    if (strcmp(key, "stop") == 0)
+    const struct tern_option *o = tern_args_find(&line_command, key);
+    if (o == NULL)
+        return tern_args_set(&line_command, key, "", s, error);
+    if (o->kind == TERN_OPTION_STOP)
         s->n_stops = 0;
-    if (json_is_array(value)) {
-        for (size_t i = 0; i < json_array_size(value); i++)
-            if (!set_value(key, json_array_get(value, i), s, error))
-                return false;
-        return true;
-    }
-    if (!json_is_object(value))
-        return set_value(key, value, s, error);
-    const char *id;
-    json_t *x;
-    json_object_foreach(value, id, x) {
-        char pair[64];
-        snprintf(pair, sizeof pair, "%.20s=%.17g", id, json_number_value(x));
-        if (!json_is_number(x) || !tern_args_set(&line_command, key, pair, s, error)) {
-            snprintf(error, TERN_ARGS_LINE, "%.40s: {\"ID\": number} needed", key);
+    if (o->kind == TERN_OPTION_BIAS)
+        s->n_biases = 0;
+    if (o->kind == TERN_OPTION_BIAS && json_is_object(value))
+        return set_biases(key, value, s, error);
+    if (!json_is_array(value))
+        return set_value(o, key, value, s, error);
+    if (o->kind != TERN_OPTION_STOP && o->kind != TERN_OPTION_BIAS)
+        return refuse(key, "one value, no list,", error);
+    for (size_t i = 0; i < json_array_size(value); i++)
+        if (!set_value(o, key, json_array_get(value, i), s, error))
             return false;
-        }
-    }
     return true;
+}
+
+/* A list of ids becomes the text that the option takes; the object holds it. */
+static bool join_ids(json_t *object, char error[TERN_ARGS_LINE])
+{
+    enum { LONGEST = 21 }; /* of one id, with its comma */
+    json_t *list = json_object_get(object, "ids");
+    if (!json_is_array(list))
+        return true;
+    size_t n = json_array_size(list), at = 0;
+    char *text = malloc(n * LONGEST + 1);
+    if (text == NULL)
+        return refuse("ids", "more memory", error);
+    text[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        json_t *id = json_array_get(list, i);
+        if (!json_is_integer(id)) {
+            free(text);
+            return refuse("ids", "a list of whole numbers", error);
+        }
+        at += (size_t)snprintf(text + at, LONGEST + 1, "%s%" JSON_INTEGER_FORMAT, i ? "," : "",
+                               json_integer_value(id));
+    }
+    bool ok = json_object_set_new(object, "ids", json_string(text)) == 0;
+    free(text);
+    return ok || refuse("ids", "more memory", error);
 }
 
 /* The settings of a line: the command's, and over them the line's own. */
@@ -113,6 +162,10 @@ static json_t *read_line(const struct work *w, tern_text text, struct tern_setti
     if (!json_is_object(object)) {
         snprintf(error, TERN_ARGS_LINE, "a JSON object needed: %.120s",
                  object ? "it is another value" : e.text);
+        json_decref(object);
+        return NULL;
+    }
+    if (!join_ids(object, error)) {
         json_decref(object);
         return NULL;
     }
@@ -143,7 +196,7 @@ static bool split_lines(struct work *w)
         tern_text text = {at, (size_t)(stop - at)};
         at = stop + 1;
         size_t blank = 0;
-        while (blank < text.size && strchr(" \t\r", text.data[blank]))
+        while (blank < text.size && memchr(" \t\r", text.data[blank], 3))
             blank++;
         if (blank == text.size)
             continue;

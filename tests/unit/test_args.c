@@ -108,6 +108,9 @@ static void options_are_set_by_name(void **state)
     assert_true(tern_args_set(&command, "ignore_eos", "1", &s, line) && s.ignore_eos);
     assert_true(tern_args_set(&command, "ignore_eos", "0", &s, line) && !s.ignore_eos);
     assert_false(tern_args_set(&command, "ignore_eos", "no", &s, line));
+    assert_false(tern_args_set(&command, "ignore_eos", "maybe", &s, line));
+    assert_int_equal(tern_args_find(&command, "ignore_eos")->kind, TERN_OPTION_FLAG);
+    assert_null(tern_args_find(&command, "--temp"));
     assert_false(tern_args_set(&command, "no such", "1", &s, line));
     assert_false(tern_args_set(&command, "", "1", &s, line));
     assert_false(tern_args_set(&command, "temp", "hot", &s, line));
