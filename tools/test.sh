@@ -2,12 +2,15 @@
 # test.sh [PART...]: installs what the tests need and runs them all, under 30 minutes on 2 cores.
 #
 # Parts, all by default:
-#   release   gcc, warnings are errors: every suite; and kernels in a build with live_check
-#   sanitize  clang with ASan and UBSan: unit, kernels, golden, fuzz replay
+#   release   gcc, warnings are errors: every suite
+#   sanitize  clang with ASan and UBSan, the reference's kernels: unit, golden, fuzz replay
 #   threads   clang with TSan: team, engine, scheduler
 #   bits      other compilers and levels give the same bits
 #   arm       aarch64 under QEMU: unit tests, and the same bits as here
 #   old       kernels and the whole command under QEMU's Nehalem and Haswell
+# and, only when named, as they take long:
+#   live      the kernels and small models in a build with live_check
+#   variants  the sanitizers over the SIMD kernels
 #
 #   TERN_MODELS  a folder with larger models, whose tests run where it has them (default: the
 #                folder of the two that are fetched)
@@ -90,7 +93,7 @@ suites() {
 }
 
 tern=$out/release/tools/tern
-few=llama-q4_0,llama-q5_1,llama-mixed,qwen2-k,qwen3,gemma3
+few=llama-q4_0,llama-mixed,gemma3
 # bits LABEL NAME ARGS...: runs of several builds of the command give the same bits.
 bits() {
     label=$1
@@ -108,17 +111,25 @@ for part in $parts; do
     case $part in
     release)
         configure release -Dwerror=true && suites release
+        ;;
+    live)
         configure live -Dwerror=true -Dlive_check=true && suites live --suite kernels
         ;;
     sanitize)
         CC=clang configure sanitize -Db_sanitize=address,undefined -Db_lundef=false \
-            --buildtype=debugoptimized &&
+            --buildtype=debugoptimized -Dcpu_variants=none &&
             UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 suites sanitize \
-                --timeout-multiplier 8 --suite unit --suite kernels --suite golden --suite fuzz
+                --timeout-multiplier 8 --suite unit --suite golden --suite fuzz
+        ;;
+    variants)
+        CC=clang configure variants -Db_sanitize=address,undefined -Db_lundef=false \
+            --buildtype=debugoptimized &&
+            UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 suites variants \
+                --timeout-multiplier 8 --suite unit --suite kernels
         ;;
     threads)
         CC=clang configure threads -Db_sanitize=thread -Db_lundef=false \
-            --buildtype=debugoptimized && {
+            --buildtype=debugoptimized -Dcpu_variants=none && {
             names=$(meson test -C "$out/threads" --list 2>/dev/null | sed -n 's|.* / ||p' |
                 grep -E '^(team|engine|scheduler|step|cancel|conversation)' | sort -u)
             # Address-space layouts of new kernels can be too random for its shadow memory.
