@@ -101,6 +101,10 @@ static inline void tern_cpu_barrier(const struct tern_cpu *c, uint32_t thread)
         c->host.barrier(c->host.self, thread);
 }
 
+/* One of the ops that take each element for itself, on n elements; dst may be a or b. */
+void tern_cpu_elementwise(const struct tern_cpu *c, const struct tern_op *op, float *dst,
+                          const float *a, const float *b, size_t n);
+
 /* What each kind of phase does, by one thread; counters are the phase's two. */
 void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, struct tern_cpu_thread *t,
                    atomic_uint *counters);

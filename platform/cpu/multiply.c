@@ -101,30 +101,13 @@ static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint3
 static void columns(const struct tern_cpu *c, const struct tern_op *op, uint32_t n_rows,
                     size_t first, size_t n)
 {
-    const struct tern_kernels *k = c->kernels;
     for (uint32_t row = 0; row < n_rows; row++) {
         float *dst = tern_cpu_slot(c, op->dst) + row * (size_t)c->low.slots[op->dst].stride + first;
         const float *a = tern_cpu_slot(c, op->a) + row * (size_t)c->low.slots[op->a].stride + first;
         const float *b =
             op->b < 0 ? NULL
                       : tern_cpu_slot(c, op->b) + row * (size_t)c->low.slots[op->b].stride + first;
-        switch (op->kind) {
-        case TERN_OP_ADD:
-            k->add(dst, a, b, n);
-            break;
-        case TERN_OP_SILU_MUL:
-            k->silu_mul(dst, a, b, n);
-            break;
-        case TERN_OP_GELU_MUL:
-            k->gelu_mul(dst, a, b, n);
-            break;
-        case TERN_OP_SOFTCAP:
-            k->softcap(dst, a, op->x, n);
-            break;
-        default:
-            k->scale(dst, a, op->x, n);
-            break;
-        }
+        tern_cpu_elementwise(c, op, dst, a, b, n);
     }
 }
 

@@ -78,6 +78,29 @@ static float *row_of(const struct tern_cpu *c, int16_t slot, uint32_t row)
     return slot < 0 ? NULL : tern_cpu_slot(c, slot) + (size_t)row * c->low.slots[slot].stride;
 }
 
+void tern_cpu_elementwise(const struct tern_cpu *c, const struct tern_op *op, float *dst,
+                          const float *a, const float *b, size_t n)
+{
+    const struct tern_kernels *k = c->kernels;
+    switch (op->kind) {
+    case TERN_OP_ADD:
+        k->add(dst, a, b, n);
+        break;
+    case TERN_OP_SILU_MUL:
+        k->silu_mul(dst, a, b, n);
+        break;
+    case TERN_OP_GELU_MUL:
+        k->gelu_mul(dst, a, b, n);
+        break;
+    case TERN_OP_SOFTCAP:
+        k->softcap(dst, a, op->x, n);
+        break;
+    default:
+        k->scale(dst, a, op->x, n);
+        break;
+    }
+}
+
 static void run_op(const struct tern_cpu *c, const struct tern_op *op, uint32_t row, uint8_t *bytes)
 {
     const struct tern_kernels *k = c->kernels;
@@ -101,23 +124,15 @@ static void run_op(const struct tern_cpu *c, const struct tern_op *op, uint32_t 
     case TERN_OP_KV_STORE:
         store_kv(c, op, row, a, b);
         break;
-    case TERN_OP_ADD:
-        k->add(dst, a, b, n);
-        break;
-    case TERN_OP_SILU_MUL:
-        k->silu_mul(dst, a, b, n);
-        break;
-    case TERN_OP_GELU_MUL:
-        k->gelu_mul(dst, a, b, n);
-        break;
     case TERN_OP_LOGIT_ROWS:
         memcpy(dst, a, n * sizeof *dst);
         break;
+    case TERN_OP_ADD:
+    case TERN_OP_SILU_MUL:
+    case TERN_OP_GELU_MUL:
     case TERN_OP_SOFTCAP:
-        k->softcap(dst, a, op->x, n);
-        break;
     case TERN_OP_SCALE:
-        k->scale(dst, a, op->x, n);
+        tern_cpu_elementwise(c, op, dst, a, b, n);
         break;
     case TERN_OP_MATMUL:
     case TERN_OP_ATTENTION:
