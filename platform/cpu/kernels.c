@@ -49,6 +49,30 @@ const char *tern_kernels_select(struct tern_kernels *k, uint32_t features, const
     return last;
 }
 
+static tern_matmul_fn *matmul_of_codes(const struct tern_kernels *k, uint32_t type)
+{
+    switch (type) {
+    case TERN_TYPE_Q4_0: return k->matmul_q4_0;
+    case TERN_TYPE_Q4_1: return k->matmul_q4_1;
+    case TERN_TYPE_Q5_0: return k->matmul_q5_0;
+    case TERN_TYPE_Q5_1: return k->matmul_q5_1;
+    case TERN_TYPE_Q8_0: return k->matmul_q8_0;
+    case TERN_TYPE_Q2_K: return k->matmul_q2_k;
+    case TERN_TYPE_Q3_K: return k->matmul_q3_k;
+    case TERN_TYPE_Q4_K: return k->matmul_q4_k;
+    case TERN_TYPE_Q5_K: return k->matmul_q5_k;
+    case TERN_TYPE_Q6_K: return k->matmul_q6_k;
+    case TERN_TYPE_IQ4_NL: return k->matmul_iq4_nl;
+    case TERN_TYPE_IQ4_XS: return k->matmul_iq4_xs;
+    case TERN_TYPE_MXFP4: return k->matmul_mxfp4;
+    case TERN_TYPE_TQ1_0: return k->matmul_tq1_0;
+    case TERN_TYPE_TQ2_0: return k->matmul_tq2_0;
+    default: return k->matmul_codes;
+    }
+}
+
+/* A type's own entry that no variant has filled is the reference's; what a variant expands is
+ * faster than that. */
 tern_matmul_fn *tern_kernels_matmul(const struct tern_kernels *k, uint32_t type, bool exact)
 {
     switch (type) {
@@ -59,15 +83,6 @@ tern_matmul_fn *tern_kernels_matmul(const struct tern_kernels *k, uint32_t type,
     }
     if (exact)
         return k->matmul_exact;
-    switch (type) {
-    case TERN_TYPE_Q4_0: return k->matmul_q4_0;
-    case TERN_TYPE_Q4_1: return k->matmul_q4_1;
-    case TERN_TYPE_Q5_0: return k->matmul_q5_0;
-    case TERN_TYPE_Q5_1: return k->matmul_q5_1;
-    case TERN_TYPE_Q8_0: return k->matmul_q8_0;
-    case TERN_TYPE_Q4_K: return k->matmul_q4_k;
-    case TERN_TYPE_Q5_K: return k->matmul_q5_k;
-    case TERN_TYPE_Q6_K: return k->matmul_q6_k;
-    default: return k->matmul_codes;
-    }
+    tern_matmul_fn *own = matmul_of_codes(k, type);
+    return own == tern_kernels_ref.matmul_codes ? k->matmul_codes : own;
 }

@@ -111,7 +111,8 @@ typedef void tern_finish_fn(float *dst, const float *o, float l, size_t dim);
 struct tern_kernels {
     tern_matmul_fn *matmul_f32, *matmul_f16, *matmul_bf16;
     tern_matmul_fn *matmul_q4_0, *matmul_q4_1, *matmul_q5_0, *matmul_q5_1, *matmul_q8_0;
-    tern_matmul_fn *matmul_q4_k, *matmul_q5_k, *matmul_q6_k;
+    tern_matmul_fn *matmul_q2_k, *matmul_q3_k, *matmul_q4_k, *matmul_q5_k, *matmul_q6_k;
+    tern_matmul_fn *matmul_iq4_nl, *matmul_iq4_xs, *matmul_mxfp4, *matmul_tq1_0, *matmul_tq2_0;
     tern_matmul_fn *matmul_codes; /* any type with codes, expanded as it is used */
     tern_matmul_fn *matmul_exact; /* any type with codes, decoded to floats as it is used */
     tern_rms_norm_fn *rms_norm;
@@ -127,8 +128,8 @@ struct tern_kernels {
     tern_finish_fn *finish;
 };
 
-/* The matmul of a type: its own if the format is direct, else codes; exact for types with
- * codes under exact. */
+/* The matmul of a type: its own if a variant has one, else codes; exact for types with codes
+ * under exact. */
 tern_matmul_fn *tern_kernels_matmul(const struct tern_kernels *k, uint32_t type, bool exact);
 
 enum tern_cpu_feature {

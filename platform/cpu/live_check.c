@@ -24,8 +24,10 @@
 static const char *const names[] = {
     NAMED(matmul_f32), NAMED(matmul_f16), NAMED(matmul_bf16), NAMED(matmul_q4_0),
     NAMED(matmul_q4_1), NAMED(matmul_q5_0), NAMED(matmul_q5_1), NAMED(matmul_q8_0),
-    NAMED(matmul_q4_k), NAMED(matmul_q5_k), NAMED(matmul_q6_k), NAMED(matmul_codes),
-    NAMED(matmul_exact), NAMED(rms_norm), NAMED(quantize), NAMED(rope_norm), NAMED(rope_neox),
+    NAMED(matmul_q2_k), NAMED(matmul_q3_k), NAMED(matmul_q4_k), NAMED(matmul_q5_k),
+    NAMED(matmul_q6_k), NAMED(matmul_iq4_nl), NAMED(matmul_iq4_xs), NAMED(matmul_mxfp4),
+    NAMED(matmul_tq1_0), NAMED(matmul_tq2_0), NAMED(matmul_codes), NAMED(matmul_exact),
+    NAMED(rms_norm), NAMED(quantize), NAMED(rope_norm), NAMED(rope_neox),
     NAMED(silu_mul), NAMED(gelu_mul), NAMED(add), NAMED(scale), NAMED(softcap), NAMED(softmax),
     NAMED(values_f32), NAMED(values_f16), NAMED(values_q8_0), NAMED(merge), NAMED(finish),
 };
@@ -183,6 +185,46 @@ static void matmul_q5_k(const struct tern_matmul *m, size_t first, size_t n)
 static void matmul_q6_k(const struct tern_matmul *m, size_t first, size_t n)
 {
     check_matmul(SLOT(matmul_q6_k), variant.matmul_q6_k, tern_kernels_ref.matmul_q6_k, m, first, n);
+}
+
+static void matmul_q2_k(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_q2_k), variant.matmul_q2_k, tern_kernels_ref.matmul_q2_k, m, first, n);
+}
+
+static void matmul_q3_k(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_q3_k), variant.matmul_q3_k, tern_kernels_ref.matmul_q3_k, m, first, n);
+}
+
+static void matmul_iq4_nl(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_iq4_nl), variant.matmul_iq4_nl, tern_kernels_ref.matmul_iq4_nl,
+                 m, first, n);
+}
+
+static void matmul_iq4_xs(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_iq4_xs), variant.matmul_iq4_xs, tern_kernels_ref.matmul_iq4_xs,
+                 m, first, n);
+}
+
+static void matmul_mxfp4(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_mxfp4), variant.matmul_mxfp4, tern_kernels_ref.matmul_mxfp4,
+                 m, first, n);
+}
+
+static void matmul_tq1_0(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_tq1_0), variant.matmul_tq1_0, tern_kernels_ref.matmul_tq1_0,
+                 m, first, n);
+}
+
+static void matmul_tq2_0(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_tq2_0), variant.matmul_tq2_0, tern_kernels_ref.matmul_tq2_0,
+                 m, first, n);
 }
 
 static void matmul_codes(const struct tern_matmul *m, size_t first, size_t n)
@@ -400,8 +442,11 @@ static const struct tern_kernels wrappers = {
     .matmul_f32 = matmul_f32, .matmul_f16 = matmul_f16, .matmul_bf16 = matmul_bf16,
     .matmul_q4_0 = matmul_q4_0, .matmul_q4_1 = matmul_q4_1, .matmul_q5_0 = matmul_q5_0,
     .matmul_q5_1 = matmul_q5_1, .matmul_q8_0 = matmul_q8_0, .matmul_q4_k = matmul_q4_k,
-    .matmul_q5_k = matmul_q5_k, .matmul_q6_k = matmul_q6_k, .matmul_codes = matmul_codes,
-    .matmul_exact = matmul_exact, .rms_norm = rms_norm, .quantize = quantize,
+    .matmul_q5_k = matmul_q5_k, .matmul_q6_k = matmul_q6_k, .matmul_q2_k = matmul_q2_k,
+    .matmul_q3_k = matmul_q3_k, .matmul_iq4_nl = matmul_iq4_nl, .matmul_iq4_xs = matmul_iq4_xs,
+    .matmul_mxfp4 = matmul_mxfp4, .matmul_tq1_0 = matmul_tq1_0, .matmul_tq2_0 = matmul_tq2_0,
+    .matmul_codes = matmul_codes, .matmul_exact = matmul_exact,
+    .rms_norm = rms_norm, .quantize = quantize,
     .rope_norm = rope_norm, .rope_neox = rope_neox, .silu_mul = silu_mul, .gelu_mul = gelu_mul,
     .add = add, .scale = scale, .softcap = softcap, .softmax = softmax,
     .values_f32 = values_f32, .values_f16 = values_f16, .values_q8_0 = values_q8_0,

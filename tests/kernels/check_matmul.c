@@ -17,8 +17,12 @@ static const struct { const char *kernel; uint32_t type; } direct[] = {
     {"matmul_f32", TERN_TYPE_F32}, {"matmul_f16", TERN_TYPE_F16}, {"matmul_bf16", TERN_TYPE_BF16},
     {"matmul_q4_0", TERN_TYPE_Q4_0}, {"matmul_q4_1", TERN_TYPE_Q4_1},
     {"matmul_q5_0", TERN_TYPE_Q5_0}, {"matmul_q5_1", TERN_TYPE_Q5_1},
-    {"matmul_q8_0", TERN_TYPE_Q8_0}, {"matmul_q4_k", TERN_TYPE_Q4_K},
+    {"matmul_q8_0", TERN_TYPE_Q8_0}, {"matmul_q2_k", TERN_TYPE_Q2_K},
+    {"matmul_q3_k", TERN_TYPE_Q3_K}, {"matmul_q4_k", TERN_TYPE_Q4_K},
     {"matmul_q5_k", TERN_TYPE_Q5_K}, {"matmul_q6_k", TERN_TYPE_Q6_K},
+    {"matmul_iq4_nl", TERN_TYPE_IQ4_NL}, {"matmul_iq4_xs", TERN_TYPE_IQ4_XS},
+    {"matmul_mxfp4", TERN_TYPE_MXFP4}, {"matmul_tq1_0", TERN_TYPE_TQ1_0},
+    {"matmul_tq2_0", TERN_TYPE_TQ2_0},
 };
 
 /* The type that a kernel is for; codes and exact take any type with codes. */

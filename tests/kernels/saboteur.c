@@ -4,7 +4,9 @@ static void install(struct tern_kernels *k)
 {
     k->matmul_f32 = k->matmul_f16 = k->matmul_bf16 = saboteur_matmul_float;
     k->matmul_q4_0 = k->matmul_q4_1 = k->matmul_q5_0 = k->matmul_q5_1 = saboteur_matmul_codes;
-    k->matmul_q8_0 = k->matmul_q4_k = k->matmul_q5_k = k->matmul_q6_k = saboteur_matmul_codes;
+    k->matmul_q8_0 = k->matmul_q2_k = k->matmul_q3_k = k->matmul_q4_k = saboteur_matmul_codes;
+    k->matmul_q5_k = k->matmul_q6_k = k->matmul_iq4_nl = k->matmul_iq4_xs = saboteur_matmul_codes;
+    k->matmul_mxfp4 = k->matmul_tq1_0 = k->matmul_tq2_0 = saboteur_matmul_codes;
     k->matmul_codes = saboteur_matmul_codes;
     k->matmul_exact = saboteur_matmul_float;
     k->rms_norm = saboteur_rms_norm;
