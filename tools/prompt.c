@@ -58,13 +58,17 @@ static bool make_room(struct tern_prompt *p)
     return true;
 }
 
-/* A read goes on after Ctrl-C, a poll does not: who types a text can end the command. */
+/* A read goes on after Ctrl-C, a poll does not: who types a text can end the command. It looks
+ * now and then, as a signal may come just before the poll. */
 static bool wait_for_text(int fd)
 {
+    enum { LOOK_MS = 200 };
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    while (!tern_interrupted())
-        if (poll(&p, 1, -1) >= 0 || errno != EINTR)
+    while (!tern_interrupted()) {
+        int n = poll(&p, 1, LOOK_MS);
+        if (n > 0 || (n < 0 && errno != EINTR))
             return true;
+    }
     return false;
 }
 
@@ -85,7 +89,7 @@ static bool read_all(struct tern_prompt *p, int fd, const char *name, const tern
             return fail(line, name, "interrupted before its end");
         ssize_t n = read(fd, (char *)p->text_memory.data + p->text.size,
                          p->text_memory.size - p->text.size);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n < 0)
             return fail(line, name, strerror(errno));
@@ -113,7 +117,8 @@ bool tern_prompt_read(struct tern_prompt *p, const struct tern_settings *s,
     }
     if (s->file == NULL || strcmp(s->file, "-") == 0)
         return read_all(p, STDIN_FILENO, "standard input", model, most_tokens, line);
-    int fd = open(s->file, O_RDONLY | O_CLOEXEC);
+    /* Or else opening a named pipe waits for a writer, and Ctrl-C does not end that. */
+    int fd = open(s->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return fail(line, s->file, strerror(errno));
     bool ok = read_all(p, fd, s->file, model, most_tokens, line);
