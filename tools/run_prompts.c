@@ -62,6 +62,19 @@ static bool refuse(const char *key, const char *needed, char error[TERN_ARGS_LIN
     return false;
 }
 
+/* What the engine is made with, and where prompts and answers lie, is the same for all lines. */
+static bool refuse_key(const char *key, char error[TERN_ARGS_LINE])
+{
+    const struct tern_option *o = tern_args_find(&tern_cmd_run, key);
+    if (o)
+        snprintf(error, TERN_ARGS_LINE,
+                 "%.40s: in a prompt's line; %s belongs to the command, for all prompts", key,
+                 o->name);
+    else
+        snprintf(error, TERN_ARGS_LINE, "there is no option '%.40s'", key);
+    return false;
+}
+
 /* A value of a line's object, given to an option. A text is only taken from a string: the option
  * keeps it, and it lives as long as the object. */
 static bool set_value(const struct tern_option *o, const char *key, json_t *value,
@@ -108,7 +121,7 @@ static bool set_member(const char *key, json_t *value, struct tern_settings *s,
 {
     const struct tern_option *o = tern_args_find(&line_command, key);
     if (o == NULL)
-        return tern_args_set(&line_command, key, "", s, error);
+        return refuse_key(key, error);
     if (o->kind == TERN_OPTION_STOP)
         s->n_stops = 0;
     if (o->kind == TERN_OPTION_BIAS)
