@@ -192,15 +192,11 @@ void tern_answer_json(struct tern_answer *a)
 
 static void print_settings(const struct tern_answer *a)
 {
-    static const char *const kv_types[TERN_N_KV_TYPES] = {"f16", "f32", "q8_0"};
     const struct tern_settings *s = a->settings;
-    const tern_limits *l = &a->session->plan.limits;
-    char n[32] = "until the end";
+    char n[32] = "n until the end";
     if (s->n_predict >= 0)
-        snprintf(n, sizeof n, "%lld", (long long)s->n_predict);
-    fprintf(stderr, "tern: n %s, context %u, threads %u, chunk %u, kv %s %s%s\n", n, l->n_ctx,
-            l->n_threads, l->chunk, kv_types[l->k_type], kv_types[l->v_type],
-            l->exact ? ", exact" : "");
+        snprintf(n, sizeof n, "n %lld", (long long)s->n_predict);
+    tern_session_print_limits(a->session, n);
     fprintf(stderr,
             "tern: sampling: temperature %g, top-k %lld, typical %g, top-p %g, min-p %g, "
             "seed %llu\n",
@@ -222,12 +218,7 @@ void tern_answer_statistics(const struct tern_answer *a)
     fprintf(stderr, "; ended by %s\n", tern_stop_name(a->stop));
     fprintf(stderr, "tern: load %.3f s, first token after %.3f s\n", a->session->load_s,
             seconds(start_of(a), a->first_ns));
-    fprintf(stderr, "tern: memory");
-    const tern_plan *plan = &a->session->plan;
-    for (size_t i = 0; i < plan->n_arenas; i++)
-        fprintf(stderr, " %s %.1f", plan->arenas[i].name,
-                (double)tern_session_arena_bytes(plan, i) / 1048576);
-    fprintf(stderr, " = %.1f MiB\n", (double)tern_session_engine_bytes(plan) / 1048576);
+    tern_session_print_memory(a->session);
 }
 
 void tern_answer_close(struct tern_answer *a)

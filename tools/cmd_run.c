@@ -88,8 +88,7 @@ static int finish(const struct tern_session *s, tern_seq seq, struct tern_answer
         fprintf(stderr, "tern run: standard output: %s\n", strerror(a->out->error));
         return 1;
     }
-    if (!a->settings->json)
-        tern_answer_statistics(a);
+    tern_answer_statistics(a);
     if (a->stop == TERN_STOP_ERROR) {
         fprintf(stderr, "tern run: %s\n", a->error);
         return 1;

@@ -38,8 +38,10 @@ struct work {
     struct slot *slots;
     size_t n_slots;
     struct tern_out out;
-    uint64_t seed;
-    bool failed; /* one of the prompts */
+    uint64_t seed, begun_ns;
+    uint64_t n_prompt_tokens, n_cached, n_generated;
+    double first_s; /* the sum of times to first tokens */
+    bool failed;    /* one of the prompts */
     char error[TERN_ARGS_LINE];
 };
 
@@ -286,6 +288,10 @@ static void finish(struct work *w, struct slot *slot)
     if (slot->seq && tern_seq_describe(w->session.engine, slot->seq, &info) == TERN_OK)
         a->n_cached = info.n_cached;
     tern_answer_json(a);
+    w->n_prompt_tokens += a->prompt.n;
+    w->n_cached += a->n_cached;
+    w->n_generated += a->n_generated;
+    w->first_s += (double)(a->first_ns - a->fed_ns) * 1e-9;
     w->failed |= a->stop == TERN_STOP_ERROR || slot->out.error;
     struct line *line = &w->lines[slot->line];
     line->result = slot->out.grown;
@@ -396,6 +402,24 @@ static int fail(const char *line)
     return 1;
 }
 
+/* Prompts and answers share their steps, so the two have one time. */
+static void print_statistics(const struct work *w)
+{
+    char sequences[40];
+    double s = (double)(tern_os_now_ns() - w->begun_ns) * 1e-9;
+    snprintf(sequences, sizeof sequences, "sequences %zu", w->n_slots);
+    tern_session_print_limits(&w->session, sequences);
+    fprintf(stderr, "tern: %zu prompts of %llu tokens (%llu cached); generated %llu", w->n_written,
+            (unsigned long long)w->n_prompt_tokens, (unsigned long long)w->n_cached,
+            (unsigned long long)w->n_generated);
+    if (s > 0)
+        fprintf(stderr, ", %.1f tokens/s; %.1f tokens/s in all", (double)w->n_generated / s,
+                (double)(w->n_prompt_tokens - w->n_cached + w->n_generated) / s);
+    fprintf(stderr, "\ntern: load %.3f s, first token of a prompt after %.3f s on average\n",
+            w->session.load_s, w->n_written ? w->first_s / (double)w->n_written : 0);
+    tern_session_print_memory(&w->session);
+}
+
 static int process(struct work *w)
 {
     w->n_slots = w->session.plan.limits.n_seqs;
@@ -403,12 +427,14 @@ static int process(struct work *w)
     if (w->slots == NULL)
         return fail("no memory for so many sequences");
     size_t n_lines = w->n_lines;
+    w->begun_ns = tern_os_now_ns();
     bool ok = work_through(w);
     tern_out_flush(&w->out);
     if (w->out.error) {
         snprintf(w->error, sizeof w->error, "standard output: %s", strerror(w->out.error));
         return fail(w->error);
     }
+    print_statistics(w);
     if (!ok)
         return tern_session_report(&w->session);
     if (w->n_lines < n_lines)

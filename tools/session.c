@@ -195,6 +195,24 @@ int tern_session_report(const struct tern_session *s)
     return 1;
 }
 
+void tern_session_print_limits(const struct tern_session *s, const char *before)
+{
+    static const char *const kv_types[TERN_N_KV_TYPES] = {"f16", "f32", "q8_0"};
+    const tern_limits *l = &s->plan.limits;
+    fprintf(stderr, "tern: %s, context %u, threads %u, chunk %u, kv %s %s%s\n", before, l->n_ctx,
+            l->n_threads, l->chunk, kv_types[l->k_type], kv_types[l->v_type],
+            l->exact ? ", exact" : "");
+}
+
+void tern_session_print_memory(const struct tern_session *s)
+{
+    fprintf(stderr, "tern: memory");
+    for (size_t i = 0; i < s->plan.n_arenas; i++)
+        fprintf(stderr, " %s %.1f", s->plan.arenas[i].name,
+                (double)tern_session_arena_bytes(&s->plan, i) / 1048576);
+    fprintf(stderr, " = %.1f MiB\n", (double)tern_session_engine_bytes(&s->plan) / 1048576);
+}
+
 void tern_session_memory_json(const struct tern_session *s, struct tern_out *o, const char *key)
 {
     tern_json_begin(o, key, '{');

@@ -43,6 +43,9 @@ struct tern_process tern_session_process(const struct tern_session *s);
 /* An arena as it is mapped: whole pages. */
 uint64_t tern_session_arena_bytes(const tern_plan *plan, size_t i);
 uint64_t tern_session_engine_bytes(const tern_plan *plan);
+/* One line each to standard error: what the engine was made with, and its arenas. */
+void tern_session_print_limits(const struct tern_session *s, const char *before);
+void tern_session_print_memory(const struct tern_session *s);
 void tern_session_memory_json(const struct tern_session *s, struct tern_out *o, const char *key);
 
 /* The variant that TERN_CPU names is built in; else a line is printed and false returned. */
