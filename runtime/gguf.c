@@ -206,9 +206,12 @@ static tern_status read_keys(struct walk *w)
 
 /* --- tensors --- */
 
-/* Types that exist elsewhere, so that a refusal can name them. */
-static const char *foreign_type(uint32_t type)
+/* Types that exist elsewhere are there so that a refusal can name them. */
+const char *tern_gguf_type_name(uint32_t type)
 {
+    const struct tern_format *f = tern_format_of(type);
+    if (f)
+        return f->name;
     static const struct { uint32_t id; const char *name; } types[] = {
         {9, "Q8_1"}, {15, "Q8_K"}, {24, "I8"}, {25, "I16"}, {26, "I32"}, {27, "I64"},
         {28, "F64"}, {40, "NVFP4"}, {41, "Q1_0"}, {42, "Q2_0"},
@@ -220,12 +223,14 @@ static const char *foreign_type(uint32_t type)
 }
 
 /* Dims and type to bytes. No product is made before it is known to fit. */
-static tern_status size_tensor(struct tern_tensor *t, tern_error *err)
+static tern_status size_tensor(struct tern_tensor *t, bool any_type, tern_error *err)
 {
+    static const struct tern_format unknown = {.name = "this type", .n_elems = 1};
     const struct tern_format *f = tern_format_of(t->type);
-    if (!f)
+    if (!f && !any_type)
         return tern_fail(err, TERN_UNSUPPORTED, "tensor %t: type %u (%s) is not read", t->name,
-                         (uint64_t)t->type, foreign_type(t->type));
+                         (uint64_t)t->type, tern_gguf_type_name(t->type));
+    f = f ? f : &unknown;
     uint64_t n_rows = 1, n_elems;
     for (int i = 0; i < MOST_DIMS; i++) {
         if (t->dims[i] == 0)
@@ -285,7 +290,7 @@ static tern_status read_tensor(struct walk *w, uint64_t i, struct tern_tensor *t
     t->offset = tern_read_u64(&w->r);
     if (w->r.failed)
         return tern_gguf_short(&w->r, "tensor directory", w->err);
-    const tern_status sized = size_tensor(t, w->err);
+    const tern_status sized = size_tensor(t, w->m->any_type, w->err);
     return sized ? sized : keep(w, name_at, name_size, &t->name);
 }
 

@@ -26,6 +26,9 @@ tern_status tern_gguf_value(struct tern_reader *r, struct tern_scan *scan, struc
 /* Bytes of a scalar, at least; 0 for an array. */
 uint64_t tern_gguf_value_bytes(uint32_t type);
 
+/* "Q4_K"; "F64" for a type that is not read; "unknown" for one that nobody wrote down. */
+const char *tern_gguf_type_name(uint32_t type);
+
 /* Why a reader failed: the source, or a file that ends too early while reading `what`. */
 tern_status tern_gguf_short(const struct tern_reader *r, const char *what, tern_error *err);
 

@@ -148,6 +148,7 @@ static tern_status read_parts(struct tern_arena *arena, struct tern_model *m,
                               const tern_source *parts, size_t n_parts, tern_model_parts what,
                               tern_error *err)
 {
+    m->any_type = what == TERN_MODEL_HEADER;
     tern_status status = tern_gguf_read(arena, parts, n_parts, m, err);
     if (status)
         return status;

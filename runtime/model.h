@@ -57,6 +57,7 @@ struct tern_model {
     const struct tern_vocab *vocab;   /* NULL for TERN_MODEL_HEADER */
     struct tern_program program;      /* n_ops 0 unless TERN_MODEL_WHOLE */
     uint64_t file_bytes;              /* all parts */
+    bool any_type; /* tensors of types that are not read are kept, with bytes 0, to be shown */
     size_t memory_bytes;              /* what tern_model_size answered */
 };
 

@@ -194,7 +194,8 @@ tern_status tern_model_tensor(const tern_model *m, uint32_t i, tern_tensor_info 
     const struct tern_tensor *t = &m->tensors[i];
     const struct tern_format *f = tern_format_of(t->type);
     *out = (tern_tensor_info){
-        .name = t->name, .type = f->name, .path = f->direct ? "direct" : "expanded",
+        .name = t->name, .type = tern_gguf_type_name(t->type), .type_id = t->type,
+        .path = !f ? "none" : f->direct ? "direct" : "expanded",
         .n_dims = t->n_dims, .part = t->part, .offset = t->offset, .bytes = t->bytes,
         .dims = {t->dims[0], t->dims[1], t->dims[2], t->dims[3]},
     };

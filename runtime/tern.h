@@ -159,7 +159,9 @@ TERN_API TERN_MUST_CHECK tern_status tern_model_metadata(const tern_model *model
 typedef struct tern_tensor_info {
     tern_text name;
     const char *type;  /* "Q4_K" ... */
-    const char *path;  /* "direct" or "expanded": how the CPU multiplies by it */
+    const char *path;  /* "direct" or "expanded": how the CPU multiplies by it; "none": it is of
+                        * a type that is not read, of unknown size (TERN_MODEL_HEADER alone) */
+    uint32_t type_id;  /* as the file has it */
     uint32_t n_dims, part;
     uint64_t dims[4]; /* dims[0] is contiguous: in-features; dims[1] rows: out-features */
     uint64_t offset, bytes;

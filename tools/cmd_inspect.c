@@ -10,27 +10,10 @@
 
 enum { VALUE_BYTES = 4096, OUTSIDE_LAYERS = 65535, MANY_TYPES = 64 };
 
-/* Bytes of a file on a terminal: what could steer it is shown as a question mark. */
-static void put_plain(struct tern_out *o, tern_text t)
-{
-    for (size_t i = 0, n; i < t.size; i += n) {
-        n = tern_utf8_length((tern_text){t.data + i, t.size - i});
-        unsigned char c = (unsigned char)t.data[i];
-        bool c1 = n == 2 && c == 0xc2 && (unsigned char)t.data[i + 1] < 0xa0;
-        if (c == '\n')
-            tern_out_put(o, "\\n", 2);
-        else if (n == 0 || c < 0x20 || c == 0x7f || c1)
-            tern_out_put(o, "?", 1);
-        else
-            tern_out_put(o, t.data + i, n);
-        n = n ? n : 1;
-    }
-}
-
 static void write_row(struct tern_out *o, const char *name, tern_text value)
 {
     tern_out_print(o, "%-16s ", name);
-    put_plain(o, value);
+    tern_out_plain(o, value);
     tern_out_put(o, "\n", 1);
 }
 
@@ -97,24 +80,43 @@ static void write_metadata(const struct tern_session *s, struct tern_out *o, boo
             continue;
         }
         tern_out_put(o, "  ", 2);
-        put_plain(o, m.key);
+        tern_out_plain(o, m.key);
         tern_out_print(o, " (%s", m.type);
         if (m.count != 1)
             tern_out_print(o, ", %llu", (unsigned long long)m.count);
         tern_out_print(o, ") ");
-        put_plain(o, text);
+        tern_out_plain(o, text);
         tern_out_print(o, n > cap ? " ...\n" : "\n");
     }
     if (json)
         tern_json_end(o, '}');
 }
 
+static bool is_unknown(const tern_tensor_info *t)
+{
+    return strcmp(t->path, "none") == 0;
+}
+
+/* "Q4_K", and for a type that is not read its number as well: "type 99 (unknown)". */
+struct type_name { char text[48]; };
+
+static struct type_name name_type(const tern_tensor_info *t)
+{
+    struct type_name n;
+    if (is_unknown(t))
+        snprintf(n.text, sizeof n.text, "type %u (%.30s)", (unsigned)t->type_id, t->type);
+    else
+        snprintf(n.text, sizeof n.text, "%.30s", t->type);
+    return n;
+}
+
 static void write_tensor(const tern_tensor_info *t, struct tern_out *o, bool json)
 {
+    struct type_name type = name_type(t);
     if (json) {
         tern_json_begin(o, NULL, '{');
         tern_json_text(o, "name", t->name);
-        tern_json_text(o, "type", (tern_text){t->type, strlen(t->type)});
+        tern_json_text(o, "type", (tern_text){type.text, strlen(type.text)});
         tern_json_text(o, "path", (tern_text){t->path, strlen(t->path)});
         tern_json_begin(o, "dims", '[');
         for (uint32_t d = 0; d < t->n_dims; d++)
@@ -127,20 +129,43 @@ static void write_tensor(const tern_tensor_info *t, struct tern_out *o, bool jso
         return;
     }
     tern_out_put(o, "  ", 2);
-    put_plain(o, t->name);
-    tern_out_print(o, " %s (%s)", t->type, t->path);
+    tern_out_plain(o, t->name);
+    tern_out_print(o, " %s (%s)", type.text, t->path);
     for (uint32_t d = 0; d < t->n_dims; d++)
         tern_out_print(o, "%s%llu", d ? "x" : " ", (unsigned long long)t->dims[d]);
-    tern_out_print(o, ", %llu bytes\n", (unsigned long long)t->bytes);
+    if (is_unknown(t))
+        tern_out_print(o, ", of unknown size\n");
+    else
+        tern_out_print(o, ", %llu bytes\n", (unsigned long long)t->bytes);
 }
 
-struct type_count { const char *type; uint64_t n, bytes; };
+struct type_count { tern_tensor_info example; uint64_t n, bytes; };
 
-/* Tensors counted by type; with all, each of them too. */
-static void write_tensors(const struct tern_session *s, struct tern_out *o, bool json, bool all)
+static void write_counts(const struct type_count *counts, size_t n, struct tern_out *o, bool json)
+{
+    if (json)
+        tern_json_begin(o, "types", '{');
+    for (size_t k = 0; k < n; k++) {
+        struct type_name type = name_type(&counts[k].example);
+        if (json)
+            tern_json_u64(o, type.text, counts[k].n);
+        else if (is_unknown(&counts[k].example))
+            tern_out_print(o, "  %s: %llu tensors of unknown size\n", type.text,
+                           (unsigned long long)counts[k].n);
+        else
+            tern_out_print(o, "  %-6s %6llu tensors %14llu bytes\n", type.text,
+                           (unsigned long long)counts[k].n, (unsigned long long)counts[k].bytes);
+    }
+    if (json)
+        tern_json_end(o, '}');
+}
+
+/* Tensors counted by type; with all, each of them too. False: there are some of unknown types. */
+static bool write_tensors(const struct tern_session *s, struct tern_out *o, bool json, bool all)
 {
     struct type_count counts[MANY_TYPES];
     size_t n_counts = 0;
+    bool known = true;
     if (all && json)
         tern_json_begin(o, "tensors", '[');
     for (uint32_t i = 0; i < s->info.n_tensors; i++) {
@@ -148,30 +173,22 @@ static void write_tensors(const struct tern_session *s, struct tern_out *o, bool
         if (tern_model_tensor(s->model, i, &t) != TERN_OK)
             continue;
         size_t k = 0;
-        while (k < n_counts && strcmp(counts[k].type, t.type) != 0)
+        while (k < n_counts && counts[k].example.type_id != t.type_id)
             k++;
         if (k == n_counts && n_counts < MANY_TYPES)
-            counts[n_counts++] = (struct type_count){t.type, 0, 0};
+            counts[n_counts++] = (struct type_count){t, 0, 0};
         if (k < n_counts) {
             counts[k].n++;
             counts[k].bytes += t.bytes;
         }
+        known = known && !is_unknown(&t);
         if (all)
             write_tensor(&t, o, json);
     }
     if (all && json)
         tern_json_end(o, ']');
-    if (json)
-        tern_json_begin(o, "types", '{');
-    for (size_t k = 0; k < n_counts; k++) {
-        if (json)
-            tern_json_u64(o, counts[k].type, counts[k].n);
-        else
-            tern_out_print(o, "  %-6s %6llu tensors %14llu bytes\n", counts[k].type,
-                           (unsigned long long)counts[k].n, (unsigned long long)counts[k].bytes);
-    }
-    if (json)
-        tern_json_end(o, '}');
+    write_counts(counts, n_counts, o, json);
+    return known;
 }
 
 /* What stands before the layers, the first layer, and what comes after them. */
@@ -192,7 +209,7 @@ static void write_program(const struct tern_session *s, struct tern_out *o, bool
             tern_json_text(o, NULL, line);
         } else {
             tern_out_put(o, layer == 0 ? "  0: " : "     ", 5);
-            put_plain(o, line);
+            tern_out_plain(o, line);
             tern_out_put(o, "\n", 1);
         }
     }
@@ -200,7 +217,8 @@ static void write_program(const struct tern_session *s, struct tern_out *o, bool
         tern_json_end(o, ']');
 }
 
-static void write_all(const struct tern_session *s, const struct tern_settings *settings,
+/* False: a part of the file is not understood. */
+static bool write_all(const struct tern_session *s, const struct tern_settings *settings,
                       const tern_error *why, struct tern_out *o)
 {
     bool json = settings->json;
@@ -220,13 +238,14 @@ static void write_all(const struct tern_session *s, const struct tern_settings *
     write_metadata(s, o, json);
     if (!json)
         tern_out_print(o, "tensors\n");
-    write_tensors(s, o, json, settings->tensors);
+    bool known = write_tensors(s, o, json, settings->tensors);
     if (!json && settings->program)
         tern_out_print(o, "program of the first layer\n");
     if (settings->program)
         write_program(s, o, json);
     if (json)
         tern_out_print(o, "}\n");
+    return known;
 }
 
 static int run(const struct tern_settings *settings)
@@ -248,12 +267,14 @@ static int run(const struct tern_settings *settings)
         return 1;
     }
     tern_out_open(&out, STDOUT_FILENO);
-    write_all(&s, settings, &why, &out);
+    bool known = write_all(&s, settings, &why, &out);
     ok = tern_out_flush(&out);
     if (!ok)
         fprintf(stderr, "tern inspect: standard output: %s\n", strerror(out.error));
+    else if (!known)
+        fprintf(stderr, "tern inspect: %s\n", why.text);
     tern_session_close(&s);
-    return !ok;
+    return !ok || !known;
 }
 
 static const struct tern_option own[] = {

@@ -76,6 +76,22 @@ void tern_out_print(struct tern_out *o, const char *format, ...)
         tern_out_put(o, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
+void tern_out_plain(struct tern_out *o, tern_text t)
+{
+    for (size_t i = 0, n; i < t.size; i += n) {
+        n = tern_utf8_length((tern_text){t.data + i, t.size - i});
+        unsigned char c = (unsigned char)t.data[i];
+        bool c1 = n == 2 && c == 0xc2 && (unsigned char)t.data[i + 1] < 0xa0;
+        if (c == '\n')
+            tern_out_put(o, "\\n", 2);
+        else if (n == 0 || c < 0x20 || c == 0x7f || c1)
+            tern_out_put(o, "?", 1);
+        else
+            tern_out_put(o, t.data + i, n);
+        n = n ? n : 1;
+    }
+}
+
 bool tern_out_flush(struct tern_out *o)
 {
     if (o->fd >= 0) {

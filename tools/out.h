@@ -25,6 +25,8 @@ void tern_out_open(struct tern_out *o, int fd);
 void tern_out_put(struct tern_out *o, const char *data, size_t size);
 void tern_out_print(struct tern_out *o, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Text for a terminal: what could steer it is shown as a question mark. */
+void tern_out_plain(struct tern_out *o, tern_text t);
 /* False if any write failed. */
 bool tern_out_flush(struct tern_out *o);
 void tern_out_free(struct tern_out *o);

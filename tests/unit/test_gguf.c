@@ -111,6 +111,45 @@ static void directory_is_as_it_was_written(void **state)
     gw_free(&w);
 }
 
+/* To be shown, not run: what can be known of them is still checked. */
+static void tensors_of_unknown_types_are_in_the_header_alone(void **state)
+{
+    (void)state;
+    static const uint64_t dims[4] = {33, 3}, many[4] = {1ull << 40, 1ull << 40};
+    struct gguf_writer w = gw_start();
+    gw_tensor(&w, "whole", 8, 1);
+    gw_tensor_raw(&w, "odd", 99, 2, dims, 32);
+    gw_tensor_raw(&w, "half", 28, 1, dims, 32);
+    gw_finish(&w);
+    for (int how = 0; how < N_OPEN_HOWS; how++) {
+        struct opened *o = open_bytes((enum open_how)how, TERN_MODEL_HEADER, w.file.data, w.file.n);
+        assert_int_equal(o->status, TERN_OK);
+        static const char *const types[] = {"F32", "of another runtime", "F64"};
+        static const uint32_t ids[] = {0, 99, 28};
+        for (uint32_t i = 0; i < 3; i++) {
+            tern_tensor_info t;
+            assert_int_equal(tern_model_tensor(o->model, i, &t), TERN_OK);
+            assert_string_equal(t.type, types[i]);
+            assert_int_equal(t.type_id, ids[i]);
+            assert_string_equal(t.path, i ? "none" : "direct");
+            assert_int_equal(t.bytes, i ? 0 : 32);
+        }
+        open_close(o);
+        o = open_bytes((enum open_how)how, TERN_MODEL_TEXT, w.file.data, w.file.n);
+        assert_int_equal(o->status, TERN_UNSUPPORTED);
+        open_close(o);
+    }
+    gw_free(&w);
+    w = gw_start();
+    gw_tensor_raw(&w, "odd", 99, 2, many, 0);
+    gw_finish(&w);
+    struct opened *o = open_bytes(OPEN_MAPPED, TERN_MODEL_HEADER, w.file.data, w.file.n);
+    assert_int_equal(o->status, TERN_BAD_MODEL);
+    assert_non_null(strstr(o->error.text, "too many"));
+    open_close(o);
+    gw_free(&w);
+}
+
 static void larger_alignment_is_followed(void **state)
 {
     (void)state;
@@ -393,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_read_as_they_were_written),
         cmocka_unit_test(directory_is_as_it_was_written),
+        cmocka_unit_test(tensors_of_unknown_types_are_in_the_header_alone),
         cmocka_unit_test(larger_alignment_is_followed),
         cmocka_unit_test(thousands_of_names_are_found_and_none_twice),
         cmocka_unit_test(every_shorter_file_is_refused),

@@ -328,7 +328,9 @@ static void hostile_file_is_refused_with_thing_and_value(void **state)
     h->make(&w);
     gw_finish(&w);
     for (int how = 0; how < N_OPEN_HOWS; how++) {
-        struct opened *o = open_bytes((enum open_how)how, TERN_MODEL_HEADER, w.file.data, w.file.n);
+        /* A header alone may hold tensors of types that are not read. */
+        struct opened *o = open_bytes((enum open_how)how, h->status == TERN_UNSUPPORTED ?
+                                      TERN_MODEL_TEXT : TERN_MODEL_HEADER, w.file.data, w.file.n);
         if (o->status != h->status || !strstr(o->error.text, h->words[0]) ||
             !strstr(o->error.text, h->words[1]))
             print_message("%s: %s: \"%s\"\n", h->name, tern_status_name(o->status), o->error.text);
