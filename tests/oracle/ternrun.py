@@ -77,6 +77,12 @@ def ids(seed, n, n_vocab):
     return out
 
 
+def topics(n):
+    """Text that every Python carries: its own manual."""
+    import pydoc_data.topics as t
+    return "\n\n".join(t.topics[k] for k in sorted(t.topics))[:n]
+
+
 def tern_from_args():
     if len(sys.argv) < 2 and "TERN_BIN" not in os.environ:
         sys.exit(f"usage: {sys.argv[0]} TERN [...]")
