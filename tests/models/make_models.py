@@ -24,7 +24,7 @@ import vocab  # noqa: E402
 BASE = dict(arch="llama", n_layers=2, n_embd=96, n_ff=160, n_heads=3, n_kv_heads=1, head_dim=32,
             kind="Q8_0", embd=None, out=None, kinds={}, vocab="spm", n_vocab=None, tied=False,
             n_ctx=2048, rope_base=10000.0, scaling=None, rope_freqs=False, n_rot=None, window=0,
-            eps=1e-5, version=3, alignment=32, parts=1)
+            eps=1e-5, post_norm=1.0, version=3, alignment=32, parts=1)
 
 MODELS = {}
 
@@ -54,6 +54,11 @@ model("llama-yarn", scaling=dict(type="yarn", factor=4.0, original=64), kind="Q5
 model("llama-partial", n_rot=16, kind="Q5_1")
 model("llama-mha", n_heads=6, n_kv_heads=6, head_dim=32, n_embd=192, n_ff=96, kind="Q4_0")
 model("llama-one-head", n_heads=1, n_kv_heads=1, head_dim=64, n_embd=64, n_ff=32, kind="Q8_0")
+# Heads: as many keys as queries, and groups of 3, 7 and 71 queries to a key.
+model("llama-heads5of5", n_heads=5, n_kv_heads=5, n_embd=64, n_ff=64, n_layers=1)
+model("llama-heads12of4", n_heads=12, n_kv_heads=4, n_embd=64, n_ff=64, n_layers=1, kind="Q4_0")
+model("llama-heads28of4", n_heads=28, n_kv_heads=4, head_dim=16, n_embd=64, n_ff=64, n_layers=1)
+model("llama-heads71of1", n_heads=71, n_kv_heads=1, n_embd=64, n_ff=64, n_layers=1)
 # Shapes: rows that are no multiple of 16, heads of odd sizes, tiny and large vocabularies.
 model("llama-vocab40001", n_embd=32, n_ff=32, n_heads=2, n_kv_heads=1, head_dim=16, tied=True,
       n_layers=1, kind="Q4_0", n_vocab=40001)
@@ -64,6 +69,8 @@ model("llama-head8", n_heads=6, n_kv_heads=3, head_dim=8, n_embd=64, kinds={"att
 model("llama-head20", n_heads=6, n_kv_heads=2, head_dim=20, kinds={"attn_output": "BF16"})
 model("llama-head80", n_heads=2, n_kv_heads=1, head_dim=80, n_embd=288, n_ff=96, kind="Q5_0")
 model("llama-head96", n_heads=3, n_kv_heads=3, head_dim=96, n_embd=288, n_ff=96, n_layers=1)
+model("llama-head100", n_heads=2, n_kv_heads=1, head_dim=100, n_layers=1,
+      kinds={"attn_output": "F16"})
 model("llama-deep", n_layers=12, n_embd=32, n_ff=64, n_heads=2, n_kv_heads=1, head_dim=16)
 # The file itself.
 model("llama-v2", version=2, kind="Q4_0")
@@ -92,6 +99,10 @@ model("gemma3-window8", arch="gemma3", vocab="gemma", n_layers=8, n_embd=32, n_f
       scaling=dict(type="linear", factor=8.0))
 model("gemma3-f32", arch="gemma3", vocab="gemma", n_layers=7, n_embd=32, n_ff=64, n_heads=2,
       n_kv_heads=1, head_dim=32, kind="F32", tied=True, window=8, rope_base=1000000.0, eps=1e-6)
+# What the layers add passes what a half-precision float can hold.
+model("gemma3-large", arch="gemma3", vocab="gemma", n_layers=7, n_embd=64, n_ff=64, n_heads=2,
+      n_kv_heads=1, head_dim=32, kind="Q8_0", tied=True, window=16, rope_base=1000000.0, eps=1e-6,
+      post_norm=1e5)
 model("llama-yarn-f32", scaling=dict(type="yarn", factor=4.0, original=64), kind="F32",
       rope_base=1000.0)
 model("gemma3-head256", arch="gemma3", vocab="gemma", n_layers=7, n_embd=64, n_ff=64, n_heads=1,
@@ -122,8 +133,8 @@ class Maker:
         x = centre + blocks.normals(self.rng(tensor), n) * deviation
         self.w.tensor(tensor, [n], 0, x.astype("<f4").tobytes())
 
-    def norm(self, tensor, n):
-        self.vector(tensor + ".weight", n, 1.0, 0.1)
+    def norm(self, tensor, n, size=1.0):
+        self.vector(tensor + ".weight", n, size, 0.1 * size)
 
     def keys(self):
         p, w = self.p, self.w
@@ -169,8 +180,8 @@ class Maker:
             self.norm(b + "attn_q_norm", p["head_dim"])
             self.norm(b + "attn_k_norm", p["head_dim"])
         if p["arch"] == "gemma3":
-            self.norm(b + "post_attention_norm", p["n_embd"])
-            self.norm(b + "post_ffw_norm", p["n_embd"])
+            self.norm(b + "post_attention_norm", p["n_embd"], p["post_norm"])
+            self.norm(b + "post_ffw_norm", p["n_embd"], p["post_norm"])
         self.norm(b + "ffn_norm", p["n_embd"])
         self.linear(i, "ffn_gate", p["n_ff"], p["n_embd"])
         self.linear(i, "ffn_up", p["n_ff"], p["n_embd"])

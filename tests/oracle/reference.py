@@ -79,6 +79,7 @@ class Rope:
 class Reference:
     def __init__(self, path, real=np.float64):
         self.m, self.real = Model(path), real
+        self.largest = 0.0  # value of the residual stream so far
         m = self.m
         self.arch = m.architecture
         if self.arch not in ("llama", "qwen2", "qwen3", "gemma3"):
@@ -154,6 +155,7 @@ class Reference:
             x = x * math.sqrt(self.n_embd)
         for i in range(self.n_layers):
             x = self.layer(x, i, bounds)
+            self.largest = max(self.largest, np.abs(x).max())
         return self.norm(x, "output_norm"), bounds
 
     def log_probs(self, hidden):
