@@ -152,6 +152,12 @@ static void bytes_wrap(struct gguf_writer *w) { with_dims(w, 0, 1, 1ull << 62, 1
 static void dim0_zero(struct gguf_writer *w) { with_dims(w, 0, 2, 0, 2, 1); }
 static void dim1_zero(struct gguf_writer *w) { with_dims(w, 0, 2, 8, 0, 1); }
 static void dim2_zero(struct gguf_writer *w) { with_dims(w, 0, 3, 8, 2, 0); }
+static void dim3_zero(struct gguf_writer *w)
+{
+    const uint64_t dims[4] = {8, 2, 2, 0};
+    gw_tensor_raw(w, "some.weight", 0, 4, dims, 0);
+    gw_put(&w->data, NULL, 4096);
+}
 static void n_dims_0(struct gguf_writer *w) { with_dims(w, 0, 0, 1, 1, 1); }
 static void n_dims_5(struct gguf_writer *w) { with_dims(w, 0, 5, 1, 1, 1); }
 static void n_dims_most(struct gguf_writer *w) { with_dims(w, 0, UINT32_MAX, 1, 1, 1); }
@@ -171,6 +177,13 @@ static void offset_wraps(struct gguf_writer *w) { with_offset(w, UINT64_MAX - 31
 static void offset_past(struct gguf_writer *w) { with_offset(w, 128); }
 static void offset_tail(struct gguf_writer *w) { with_offset(w, 64); }
 static void offset_odd(struct gguf_writer *w) { with_offset(w, 16); }
+/* A tensor of 32 bytes and one of 64, each where the other lies. */
+static void offsets_exchanged(struct gguf_writer *w)
+{
+    gw_tensor_raw(w, "small", 0, 1, (const uint64_t[]){8}, 32);
+    gw_tensor_raw(w, "large", 0, 1, (const uint64_t[]){16}, 0);
+    gw_put(&w->data, NULL, 96);
+}
 static void overlap(struct gguf_writer *w)
 {
     const uint64_t dims[2] = {8, 2};
@@ -281,6 +294,7 @@ static const struct hostile hostile[] = {
     {"first dimension 0", dim0_zero, BAD, {"some.weight", "dimension 0 is 0"}},
     {"second dimension 0", dim1_zero, BAD, {"some.weight", "dimension 1 is 0"}},
     {"third dimension 0", dim2_zero, BAD, {"some.weight", "dimension 2 is 0"}},
+    {"fourth dimension 0", dim3_zero, BAD, {"some.weight", "dimension 3 is 0"}},
     {"no dimension", n_dims_0, BAD, {"some.weight", "0 dimensions"}},
     {"five dimensions", n_dims_5, BAD, {"some.weight", "5 dimensions"}},
     {"2^32 - 1 dimensions", n_dims_most, BAD, {"some.weight", "4294967295 dimensions"}},
@@ -293,6 +307,7 @@ static const struct hostile hostile[] = {
     {"offset at the end", offset_past, BAD, {"some.weight", "pass the end"}},
     {"offset with its tail past the end", offset_tail, BAD, {"64 bytes at 64", "(96 bytes"}},
     {"offset that is not aligned", offset_odd, BAD, {"some.weight", "alignment is 32"}},
+    {"exchanged offsets", offsets_exchanged, BAD, {"large and small", "overlap at byte"}},
     {"overlapping tensors", overlap, BAD, {"second and first", "overlap"}},
     {"alignment of 64 over data for 32", alignment_of_64_laid_for_32, BAD, {"second", "64"}},
     {"alignment 0", align_0, BAD, {"general.alignment: 0", "power of two"}},

@@ -6,6 +6,9 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <time.h>
+
 #include "small_vocab.h"
 
 enum { PLAIN = TERN_TOKENIZE_NO_BOS };
@@ -168,6 +171,40 @@ static void long_pieces_and_odd_scores_and_kinds_are_refused(void **state)
     gw_free(&w);
 }
 
+/* Seconds of this process that a vocabulary of n tokens takes to be read. */
+static double time_to_read(size_t n, enum open_how how)
+{
+    struct gguf_writer w = minimal("gpt2", "gpt-2");
+    gw_array(&w, "tokenizer.ggml.tokens", TERN_META_STRING, n);
+    for (size_t i = 0; i < n; i++) {
+        char piece[24];
+        snprintf(piece, sizeof piece, "p%zu", i * 7919 % n);
+        gw_put_text(&w.keys, piece);
+    }
+    gw_texts(&w, "tokenizer.ggml.merges", abc, 0);
+    gw_finish(&w);
+    const clock_t begun = clock();
+    struct opened *o = open_bytes(how, TERN_MODEL_TEXT, w.file.data, w.file.n);
+    const double s = (double)(clock() - begun) / CLOCKS_PER_SEC;
+    assert_int_equal(o->status, TERN_OK);
+    open_close(o);
+    gw_free(&w);
+    return s;
+}
+
+static void a_quarter_of_a_million_pieces_are_read_in_linear_time(void **state)
+{
+    (void)state;
+    enum { N = 1 << 18 };
+    for (int how = 0; how < N_OPEN_HOWS; how++) {
+        double ratio = 99;
+        for (int tries = 0; tries < 5 && ratio > 6; tries++) /* others use this machine */
+            ratio = time_to_read(N, how) / (time_to_read(N / 4, how) + 1e-4);
+        if (ratio > 10) /* 16 would be quadratic, 4 is linear */
+            fail_msg("four times the pieces take %f times as long", ratio);
+    }
+}
+
 static void the_same_tables_come_of_a_source_that_is_read(void **state)
 {
     (void)state;
@@ -206,6 +243,7 @@ int main(void)
         cmocka_unit_test(ids_outside_the_vocabulary_are_refused_where_they_matter),
         cmocka_unit_test(merges_that_name_no_token_are_passed_over),
         cmocka_unit_test(long_pieces_and_odd_scores_and_kinds_are_refused),
+        cmocka_unit_test(a_quarter_of_a_million_pieces_are_read_in_linear_time),
         cmocka_unit_test(the_same_tables_come_of_a_source_that_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
