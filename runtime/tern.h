@@ -248,6 +248,7 @@ typedef enum tern_kv_type {
     TERN_KV_F16 = 0,
     TERN_KV_F32,
     TERN_KV_Q8_0,
+    TERN_KV_Q4_0, /* rotated by a Hadamard transform before it is rounded */
     TERN_N_KV_TYPES,
 } tern_kv_type;
 

@@ -93,7 +93,7 @@ static bool to_bytes(const char *text, uint64_t *out)
 
 static bool to_kv_type(const char *text, tern_kv_type *out)
 {
-    static const char *const names[TERN_N_KV_TYPES] = {"f16", "f32", "q8_0"};
+    static const char *const names[TERN_N_KV_TYPES] = {"f16", "f32", "q8_0", "q4_0"};
     for (int i = 0; i < TERN_N_KV_TYPES; i++) {
         if (strcmp(text, names[i]) == 0) {
             *out = (tern_kv_type)i;
@@ -181,7 +181,7 @@ static bool set(const struct tern_option *o, const char *text, struct tern_setti
         return add_bias(text, s, line);
     case TERN_OPTION_KV:
         return to_kv_type(text, (tern_kv_type *)(void *)field) ||
-               wrong(line, o->name, text, "f16, f32 or q8_0");
+               wrong(line, o->name, text, "f16, f32, q8_0 or q4_0");
     case TERN_OPTION_LIST:
         return to_list(o, text, (struct tern_list *)(void *)field) || out_of_range(line, o, text);
     }

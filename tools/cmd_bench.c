@@ -223,9 +223,9 @@ static const struct tern_option own[] = {
     {"--exact", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, exact), 0, 0, NULL,
      NULL, "activations stay float32"},
     {"--kv-k", NULL, TERN_OPTION_KV, offsetof(struct tern_settings, k_type), 0, 0, "f16",
-     "TYPE", "type of the cached keys: f16, f32, q8_0"},
+     "TYPE", "type of the cached keys: f16, f32, q8_0, q4_0"},
     {"--kv-v", NULL, TERN_OPTION_KV, offsetof(struct tern_settings, v_type), 0, 0, "f16",
-     "TYPE", "type of the cached values: f16, f32, q8_0"},
+     "TYPE", "type of the cached values: f16, f32, q8_0, q4_0"},
     TERN_END_OF_OPTIONS,
 };
 

@@ -197,7 +197,7 @@ int tern_session_report(const struct tern_session *s)
 
 void tern_session_print_limits(const struct tern_session *s, const char *before)
 {
-    static const char *const kv_types[TERN_N_KV_TYPES] = {"f16", "f32", "q8_0"};
+    static const char *const kv_types[TERN_N_KV_TYPES] = {"f16", "f32", "q8_0", "q4_0"};
     const tern_limits *l = &s->plan.limits;
     fprintf(stderr, "tern: %s, context %u, threads %u, chunk %u, kv %s %s%s\n", before, l->n_ctx,
             l->n_threads, l->chunk, kv_types[l->k_type], kv_types[l->v_type],

@@ -99,7 +99,9 @@ static void gather_queries(const struct tern_cpu *c, const struct tile *t,
                                .d = th->query_records.d,
                                .sum = th->query_records.sum,
                                .n_blocks = blocks};
-    if (c->k_type != TERN_TYPE_Q8_0)
+    for (uint32_t r = 0; c->k_type == TERN_TYPE_Q4_0 && r < n; r++)
+        c->kernels->hadamard(th->queries + (size_t)r * dim, dim);
+    if (c->k_type != TERN_TYPE_Q8_0 && c->k_type != TERN_TYPE_Q4_0)
         return;
     for (uint32_t r = 0; r < n; r++)
         c->kernels->quantize(
@@ -197,9 +199,10 @@ static bool run_chunk(const struct tern_cpu *c, const struct tile *t, const stru
         .o = th->part,
         .o_stride = t->group->v_dim,
     };
-    (c->v_type == TERN_TYPE_F16   ? k->values_f16
-     : c->v_type == TERN_TYPE_F32 ? k->values_f32
-                                  : k->values_q8_0)(&v);
+    (c->v_type == TERN_TYPE_F16    ? k->values_f16
+     : c->v_type == TERN_TYPE_F32  ? k->values_f32
+     : c->v_type == TERN_TYPE_Q8_0 ? k->values_q8_0
+                                   : k->values_q4_0)(&v);
     return true;
 }
 
@@ -209,6 +212,8 @@ static void finish_row(const struct tern_cpu *c, const struct tern_op *op, uint3
     float *dst =
         tern_cpu_slot(c, op->dst) + (size_t)row * c->low.slots[op->dst].stride + (size_t)head * dim;
     c->kernels->finish(dst, o, l, dim);
+    if (c->v_type == TERN_TYPE_Q4_0)
+        c->kernels->hadamard(dst, dim); /* values were stored rotated */
 }
 
 static void whole_tile(const struct tern_cpu *c, const struct tile *t, struct tern_cpu_thread *th)

@@ -136,6 +136,7 @@ static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
         t.norm = tern_carve_raw(a, TERN_FEW_ROWS * widest, sizeof(float), 64);
         t.row = tern_carve_raw(a, row_bytes, 1, 64);
         t.matmul = tern_carve_raw(a, 1, TERN_MATMUL_SCRATCH(cols), 64);
+        t.turned = tern_carve_raw(a, padded(k_dim > v_dim ? k_dim : v_dim), sizeof(float), 64);
         t.queries = tern_carve_raw(a, TERN_TILE_ROWS * padded(k_dim), sizeof(float), 64);
         lay_out_records(a, &t.query_records, TERN_TILE_ROWS, k_dim);
         t.scores = tern_carve_raw(a, TERN_TILE_ROWS * TERN_CHUNK, sizeof(float), 64);
@@ -163,7 +164,8 @@ static enum tern_type cache_type(tern_kv_type type)
 {
     return type == TERN_KV_F32   ? TERN_TYPE_F32
            : type == TERN_KV_F16 ? TERN_TYPE_F16
-                                 : TERN_TYPE_Q8_0;
+           : type == TERN_KV_Q8_0 ? TERN_TYPE_Q8_0
+                                 : TERN_TYPE_Q4_0;
 }
 
 static tern_status begin(const struct tern_model *model, const struct tern_backend_plan *plan,

@@ -28,6 +28,7 @@ struct tern_cpu_thread {
     float *norm;             /* TERN_FEW_ROWS rows of the widest input */
     uint8_t *row;            /* one row of the embedding as it is in the file */
     void *matmul;            /* the kernels' scratch */
+    float *turned;           /* keys or values of a head, rotated to be stored */
     float *queries;          /* [TILE_ROWS][k_dim], padded to 32 */
     struct tern_records query_records;
     float *scores;     /* [TILE_ROWS][256] */

@@ -63,6 +63,11 @@ typedef void tern_rms_norm_fn(float *dst, const float *a, const float *weight, s
                               float eps);
 /* n elements to ceil(n / 32) blocks of the record; the last is padded with zeros. */
 typedef void tern_quantize_fn(int8_t *q, float *d, int16_t *sum, const float *x, size_t n);
+/* In place: an orthogonal Walsh-Hadamard transform, its own inverse. x is cut into parts whose
+ * sizes are powers of two, the largest first (96 = 64 + 32). In a part of size s: for h = 1, 2,
+ * 4, .. below s, each pair (x[i], x[i + h]), i / h even, becomes (a + b, a - b); then all are
+ * multiplied by 1 / sqrt(s), both rounded to nearest. */
+typedef void tern_hadamard_fn(float *x, size_t n);
 /* In place, one head: cs[2 i], cs[2 i + 1] are cos and sin of pair i. (a, b) becomes
  * (fma(a, c, -(b * s)), fma(a, s, b * c)). */
 typedef void tern_rope_fn(float *x, const float *cs, size_t n_rot);
@@ -85,9 +90,10 @@ typedef float tern_softmax_fn(float *s, size_t lo, size_t hi, float *m);
 /* Values of one KV head in a chunk: token t of the chunk is at block[t / 16] + (t % 16) *
  * row_bytes. For each of n_rows query rows r (at most 16): o[r * o_stride + d] = chain over t from
  * lo[r] to hi[r] of fma(p[r * 256 + t], v[t][d], o), from +0. q8_0 values (blocks of 32: f16
- * scale, 32 int8) are fma(p * scale, (float)q, o). dim may be anything; q8_0 rows are padded to
- * 32. A row with lo = hi is not written. Blocks without a visible token may be NULL and are not
- * read. */
+ * scale, 32 int8) are fma(p * scale, (float)q, o); q4_0 ones (f16 scale, 16 bytes with codes 0 ..
+ * 15 in their low halves and 16 .. 31 in the high ones) are fma(p * scale, (float)(q - 8), o). dim
+ * may be anything; rows of both are padded to 32. A row with lo = hi is not written. Blocks
+ * without a visible token may be NULL and are not read. */
 struct tern_values {
     const uint8_t *const *block; /* [16] */
     size_t row_bytes, dim, n_rows;
@@ -117,13 +123,14 @@ struct tern_kernels {
     tern_matmul_fn *matmul_exact; /* any type with codes, decoded to floats as it is used */
     tern_rms_norm_fn *rms_norm;
     tern_quantize_fn *quantize;
+    tern_hadamard_fn *hadamard;
     tern_rope_fn *rope_norm, *rope_neox;
     tern_mul_act_fn *silu_mul, *gelu_mul;
     tern_add_fn *add;
     tern_scale_fn *scale;
     tern_softcap_fn *softcap;
     tern_softmax_fn *softmax;
-    tern_values_fn *values_f32, *values_f16, *values_q8_0;
+    tern_values_fn *values_f32, *values_f16, *values_q8_0, *values_q4_0;
     tern_merge_fn *merge;
     tern_finish_fn *finish;
 };

@@ -27,9 +27,10 @@ static const char *const names[] = {
     NAMED(matmul_q2_k), NAMED(matmul_q3_k), NAMED(matmul_q4_k), NAMED(matmul_q5_k),
     NAMED(matmul_q6_k), NAMED(matmul_iq4_nl), NAMED(matmul_iq4_xs), NAMED(matmul_mxfp4),
     NAMED(matmul_tq1_0), NAMED(matmul_tq2_0), NAMED(matmul_codes), NAMED(matmul_exact),
-    NAMED(rms_norm), NAMED(quantize), NAMED(rope_norm), NAMED(rope_neox),
+    NAMED(rms_norm), NAMED(quantize), NAMED(hadamard), NAMED(rope_norm), NAMED(rope_neox),
     NAMED(silu_mul), NAMED(gelu_mul), NAMED(add), NAMED(scale), NAMED(softcap), NAMED(softmax),
-    NAMED(values_f32), NAMED(values_f16), NAMED(values_q8_0), NAMED(merge), NAMED(finish),
+    NAMED(values_f32), NAMED(values_f16), NAMED(values_q8_0), NAMED(values_q4_0),
+    NAMED(merge), NAMED(finish),
 };
 enum { N_SLOTS = sizeof names / sizeof *names, N_WORKSPACES = 32, CAP = 65536 };
 _Static_assert(sizeof(struct tern_kernels) == N_SLOTS * sizeof(void (*)(void)),
@@ -325,6 +326,19 @@ static void quantize(int8_t *q, float *d, int16_t *sum, const float *x, size_t n
     end(SLOT(quantize), w);
 }
 
+static void hadamard(float *x, size_t n)
+{
+    struct workspace *w = begin(SLOT(hadamard), n);
+    if (w)
+        memcpy(w->a, x, n * sizeof *x);
+    variant.hadamard(x, n);
+    if (!w)
+        return;
+    tern_kernels_ref.hadamard(w->a, n);
+    compare(w, w->a, x, n, 0);
+    end(SLOT(hadamard), w);
+}
+
 static void check_rope(size_t slot, tern_rope_fn *kernel, tern_rope_fn *ref, float *x,
                        const float *cs, size_t n_rot)
 {
@@ -406,6 +420,11 @@ static void values_q8_0(const struct tern_values *v)
     check_values(SLOT(values_q8_0), variant.values_q8_0, tern_kernels_ref.values_q8_0, v);
 }
 
+static void values_q4_0(const struct tern_values *v)
+{
+    check_values(SLOT(values_q4_0), variant.values_q4_0, tern_kernels_ref.values_q4_0, v);
+}
+
 static void merge(float *m, float *l, float *o, float m_c, float l_c, const float *o_c,
                   size_t dim)
 {
@@ -446,10 +465,11 @@ static const struct tern_kernels wrappers = {
     .matmul_q3_k = matmul_q3_k, .matmul_iq4_nl = matmul_iq4_nl, .matmul_iq4_xs = matmul_iq4_xs,
     .matmul_mxfp4 = matmul_mxfp4, .matmul_tq1_0 = matmul_tq1_0, .matmul_tq2_0 = matmul_tq2_0,
     .matmul_codes = matmul_codes, .matmul_exact = matmul_exact,
-    .rms_norm = rms_norm, .quantize = quantize,
+    .rms_norm = rms_norm, .quantize = quantize, .hadamard = hadamard,
     .rope_norm = rope_norm, .rope_neox = rope_neox, .silu_mul = silu_mul, .gelu_mul = gelu_mul,
     .add = add, .scale = scale, .softcap = softcap, .softmax = softmax,
     .values_f32 = values_f32, .values_f16 = values_f16, .values_q8_0 = values_q8_0,
+    .values_q4_0 = values_q4_0,
     .merge = merge, .finish = finish,
 };
 

@@ -32,8 +32,19 @@ static void embed(const struct tern_cpu *c, const struct tern_op *op, uint32_t r
         c->kernels->scale(dst, dst, op->x, w->n_cols);
 }
 
+/* Keys or values of a head as they are stored in this type: q4_0 is rotated first. */
+static const float *turn(const struct tern_cpu *c, enum tern_type type, const float *x, size_t dim,
+                         float *turned)
+{
+    if (type != TERN_TYPE_Q4_0)
+        return x;
+    memcpy(turned, x, dim * sizeof *x);
+    c->kernels->hadamard(turned, dim);
+    return turned;
+}
+
 static void store_kv(const struct tern_cpu *c, const struct tern_op *op, uint32_t row,
-                     const float *k, const float *v)
+                     const float *k, const float *v, float *turned)
 {
     const struct tern_kv_layer *layer = &c->program->kv_layers[op->index];
     const struct tern_kv_group *g = &c->program->kv_groups[layer->group];
@@ -46,10 +57,10 @@ static void store_kv(const struct tern_cpu *c, const struct tern_op *op, uint32_
     uint8_t *base =
         pool->base + layer->index_in_group * pool->layer_bytes + block * pool->block_bytes;
     for (uint32_t h = 0; h < g->n_kv_heads; h++) {
-        tern_kv_store_k(c->k_type, base + h * pool->k_bytes, token, k + (size_t)h * g->k_dim,
-                        g->k_dim);
+        tern_kv_store_k(c->k_type, base + h * pool->k_bytes, token,
+                        turn(c, c->k_type, k + (size_t)h * g->k_dim, g->k_dim, turned), g->k_dim);
         tern_kv_store_v(c->v_type, base + g->n_kv_heads * pool->k_bytes + h * pool->v_bytes, token,
-                        v + (size_t)h * g->v_dim, g->v_dim);
+                        turn(c, c->v_type, v + (size_t)h * g->v_dim, g->v_dim, turned), g->v_dim);
     }
 }
 
@@ -101,7 +112,8 @@ void tern_cpu_elementwise(const struct tern_cpu *c, const struct tern_op *op, fl
     }
 }
 
-static void run_op(const struct tern_cpu *c, const struct tern_op *op, uint32_t row, uint8_t *bytes)
+static void run_op(const struct tern_cpu *c, const struct tern_op *op, uint32_t row,
+                   const struct tern_cpu_thread *t)
 {
     const struct tern_kernels *k = c->kernels;
     const uint32_t from = op->kind == TERN_OP_LOGIT_ROWS ? c->batch->logit_rows[row] : row;
@@ -110,7 +122,7 @@ static void run_op(const struct tern_cpu *c, const struct tern_op *op, uint32_t 
     const size_t n = op->dst < 0 ? 0 : c->program->slots[op->dst].width;
     switch ((enum tern_op_kind)op->kind) {
     case TERN_OP_EMBED:
-        embed(c, op, row, bytes, dst);
+        embed(c, op, row, t->row, dst);
         break;
     case TERN_OP_RMS_NORM:
         k->rms_norm(dst, a, (const float *)c->weights[op->weight], n, op->x);
@@ -122,7 +134,7 @@ static void run_op(const struct tern_cpu *c, const struct tern_op *op, uint32_t 
         rotate(c, op, row, dst, a);
         break;
     case TERN_OP_KV_STORE:
-        store_kv(c, op, row, a, b);
+        store_kv(c, op, row, a, b, t->turned);
         break;
     case TERN_OP_LOGIT_ROWS:
         memcpy(dst, a, n * sizeof *dst);
@@ -150,6 +162,6 @@ void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, struct tern_
         if (ph->first == 0)
             fill_angles(c, row);
         for (uint32_t i = 0; i < ph->n; i++)
-            run_op(c, &c->program->ops[ph->first + i], row, t->row);
+            run_op(c, &c->program->ops[ph->first + i], row, t);
     }
 }

@@ -80,6 +80,7 @@ static const struct { const char *name; size_t offset; CMUnitTestFunction check;
     ENTRY(matmul_exact, check_matmul),
     ENTRY(rms_norm, check_rms_norm),
     ENTRY(quantize, check_quantize),
+    ENTRY(hadamard, check_hadamard),
     ENTRY(rope_norm, check_rope),
     ENTRY(rope_neox, check_rope),
     ENTRY(silu_mul, check_mul_act),
@@ -91,6 +92,7 @@ static const struct { const char *name; size_t offset; CMUnitTestFunction check;
     ENTRY(values_f32, check_values),
     ENTRY(values_f16, check_values),
     ENTRY(values_q8_0, check_values),
+    ENTRY(values_q4_0, check_values),
     ENTRY(merge, check_merge),
     ENTRY(finish, check_finish),
 };

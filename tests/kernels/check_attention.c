@@ -105,11 +105,12 @@ static void fill_value_row(uint8_t *row, const char *kernel, size_t dim)
     }
     if (f32 || f16)
         return;
+    const size_t bytes = strcmp(kernel, "values_q8_0") == 0 ? 34 : 18;
     for (size_t b = 0; b < (dim + 31) / 32; b++) {
         const uint16_t scale = tern_f32_to_f16(rnd() % 64 ? rnd_float() : NAN);
-        memcpy(row + 34 * b, &scale, 2);
-        for (size_t i = 0; i < 32; i++)
-            row[34 * b + 2 + i] = (uint8_t)rnd();
+        memcpy(row + bytes * b, &scale, 2);
+        for (size_t i = 2; i < bytes; i++)
+            row[bytes * b + i] = (uint8_t)rnd();
     }
 }
 
@@ -156,9 +157,10 @@ void check_values(void **state)
         struct tern_values *v = &k.v;
         v->dim = pick_dim(round);
         v->n_rows = 1 + rnd() % MAX_ROWS;
-        v->row_bytes = strcmp(c->kernel, "values_f32") == 0   ? 4 * v->dim
-                       : strcmp(c->kernel, "values_f16") == 0 ? 2 * v->dim
-                                                              : (v->dim + 31) / 32 * 34;
+        v->row_bytes = strcmp(c->kernel, "values_f32") == 0    ? 4 * v->dim
+                       : strcmp(c->kernel, "values_f16") == 0  ? 2 * v->dim
+                       : strcmp(c->kernel, "values_q8_0") == 0 ? (v->dim + 31) / 32 * 34
+                                                               : (v->dim + 31) / 32 * 18;
         v->o_stride = v->dim + rnd() % 3;
         v->block = k.block;
         v->lo = k.lo;

@@ -103,6 +103,20 @@ void check_quantize(void **state)
     }
 }
 
+void check_hadamard(void **state)
+{
+    const struct candidate *c = *state;
+    PICK(tern_hadamard_fn, ref, c->ref);
+    PICK(tern_hadamard_fn, got, c->under_test);
+    for (int round = 0; round < ROUNDS; round++) {
+        const size_t n = round % 3 ? 1 + rnd() % 300 : pick_length(round);
+        const struct outputs o = make_outputs(n, rnd_row(n, round));
+        ref(o.ref, n);
+        got(o.got, n);
+        compare(c, o, n, round);
+    }
+}
+
 void check_rope(void **state)
 {
     const struct candidate *c = *state;

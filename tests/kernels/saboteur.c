@@ -11,6 +11,7 @@ static void install(struct tern_kernels *k)
     k->matmul_exact = saboteur_matmul_float;
     k->rms_norm = saboteur_rms_norm;
     k->quantize = saboteur_quantize;
+    k->hadamard = saboteur_hadamard;
     k->rope_norm = saboteur_rope_norm;
     k->rope_neox = saboteur_rope_neox;
     k->silu_mul = saboteur_silu_mul;
@@ -22,6 +23,7 @@ static void install(struct tern_kernels *k)
     k->values_f32 = saboteur_values_f32;
     k->values_f16 = saboteur_values_f16;
     k->values_q8_0 = saboteur_values_q8_0;
+    k->values_q4_0 = saboteur_values_q4_0;
     k->merge = saboteur_merge;
     k->finish = saboteur_finish;
 }

@@ -12,6 +12,7 @@ tern_matmul_fn saboteur_matmul_float; /* two chains, over even and odd k, added 
 
 tern_rms_norm_fn saboteur_rms_norm;
 tern_quantize_fn saboteur_quantize;
+tern_hadamard_fn saboteur_hadamard;
 tern_rope_fn saboteur_rope_norm, saboteur_rope_neox;
 tern_mul_act_fn saboteur_silu_mul, saboteur_gelu_mul;
 tern_add_fn saboteur_add;
@@ -19,6 +20,7 @@ tern_scale_fn saboteur_scale;
 tern_softcap_fn saboteur_softcap;
 tern_softmax_fn saboteur_softmax;
 tern_values_fn saboteur_values_f32, saboteur_values_f16, saboteur_values_q8_0;
+tern_values_fn saboteur_values_q4_0;
 tern_merge_fn saboteur_merge;
 tern_finish_fn saboteur_finish;
 

@@ -61,6 +61,22 @@ void saboteur_values_q8_0(const struct tern_values *v)
         }
 }
 
+/* The halves of a byte are taken for neighbours. */
+void saboteur_values_q4_0(const struct tern_values *v)
+{
+    for (size_t r = 0; r < v->n_rows; r++)
+        for (size_t d = 0; v->lo[r] < v->hi[r] && d < v->dim; d++) {
+            float *o = v->o + r * v->o_stride + d;
+            *o = 0;
+            for (size_t t = v->lo[r]; t < v->hi[r]; t++) {
+                const uint8_t *block = row_of(v, t) + d / 32 * 18;
+                const float scaled = v->p[r * TERN_CHUNK + t] * tern_load_f16(block);
+                const int code = block[2 + d % 32 / 2] >> 4 * (d % 2) & 15;
+                *o = fmaf(scaled, (float)(code - 8), *o);
+            }
+        }
+}
+
 /* Both products are rounded. */
 void saboteur_merge(float *m, float *l, float *o, float m_c, float l_c, const float *o_c,
                     size_t dim)

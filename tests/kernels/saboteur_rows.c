@@ -25,6 +25,27 @@ void saboteur_quantize(int8_t *q, float *d, int16_t *sum, const float *x, size_t
         }
 }
 
+/* The widest pairs are added first. */
+void saboteur_hadamard(float *x, size_t n)
+{
+    while (n) {
+        size_t size = 1;
+        while (size <= n / 2)
+            size *= 2;
+        for (size_t h = size / 2; h; h /= 2)
+            for (size_t i = 0; i < size; i++)
+                if (i / h % 2 == 0) {
+                    const float a = x[i], b = x[i + h];
+                    x[i] = a + b;
+                    x[i + h] = a - b;
+                }
+        for (size_t i = 0; i < size; i++)
+            x[i] *= 1.0f / sqrtf((float)size);
+        x += size;
+        n -= size;
+    }
+}
+
 /* Both products rounded. */
 static void rotate(float *a, float *b, const float *cs)
 {

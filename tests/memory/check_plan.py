@@ -45,6 +45,7 @@ if not os.path.exists(TIME):
 ok = True
 cases = [(m, 1024, t, []) for m in ("llama-q8_0", "gemma3-window8", "qwen2-k") for t in (1, 2)]
 cases += [("llama-q8_0", 1024, 2, ["--kv-k", "q8_0", "--kv-v", "f32"]),
+          ("llama-q8_0", 1024, 2, ["--kv-k", "q4_0", "--kv-v", "q4_0"]),
           ("llama-q8_0", 1024, 2, ["--exact"]), ("llama-q8_0", 16, 1, ["--chunk", "1"])]
 for name, context, threads, more in cases:
     ok &= hold(f"{folder}/{name}.gguf", context, threads, *more)

@@ -19,6 +19,7 @@ MODELS = ["llama-q4_0", "llama-q4_1", "llama-q5_1", "llama-f32", "llama-f16", "l
           "llama-iq4_xs", "llama-head20", "qwen2-k", "qwen3", "gemma3"]
 WAYS = [["-t", 1, "--chunk", 64],
         ["-t", 2, "--chunk", 7, "--kv-k", "q8_0", "--kv-v", "q8_0"],
+        ["-t", 2, "--chunk", 7, "--kv-k", "q4_0", "--kv-v", "q4_0"],
         ["-t", 2, "--exact", "--kv-k", "f32", "--kv-v", "f32"]]
 LINE = re.compile(r"^live check: (\d+) calls compared, (\d+) differ, (\d+) skipped$", re.M)
 

@@ -81,7 +81,7 @@ static void each_wrong_word_is_refused_with_its_name(void **state)
         {"m -t 0", "--threads"}, {"m -t 10000", "1 to 256"}, {"m -t -1", "--threads"},
         {"m -t 99999999999999999999", "--threads"}, {"m -c x", "--ctx"}, {"m -c -5", "--ctx"},
         {"m --seed -1", "--seed"}, {"m --seed 18446744073709551616", "--seed"},
-        {"m --kv-k f64", "f16, f32 or q8_0"}, {"m --logit-bias 5", "ID=X"},
+        {"m --kv-k f64", "f16, f32, q8_0 or q4_0"}, {"m --logit-bias 5", "ID=X"},
         {"m --logit-bias x=1", "--logit-bias"}, {"m --logit-bias 1=nan", "--logit-bias"},
         {"m --json=1", "--json"}, {"m --logprobs 1025", "--logprobs"}, {"m --temp 1e999", "--temp"},
     };

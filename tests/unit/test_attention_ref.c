@@ -130,9 +130,10 @@ static void chunk_values(const struct tern_kernels *kern, const struct cache *c,
     v->block = block;
     v->row_bytes = tern_kv_v_row_bytes(c->type, c->dim);
     v->dim = v->o_stride = c->dim;
-    (c->type == TERN_TYPE_F32   ? kern->values_f32
-     : c->type == TERN_TYPE_F16 ? kern->values_f16
-                                : kern->values_q8_0)(v);
+    (c->type == TERN_TYPE_F32    ? kern->values_f32
+     : c->type == TERN_TYPE_F16  ? kern->values_f16
+     : c->type == TERN_TYPE_Q8_0 ? kern->values_q8_0
+                                 : kern->values_q4_0)(v);
 }
 
 /* out: [n_rows][dim] */
@@ -231,16 +232,17 @@ static void a_row_over_many_chunks_is_a_plain_softmax(void **state)
 {
     (void)state;
     static const size_t dims[] = {8, 20, 64, 80, 128};
-    static const enum tern_type types[] = {TERN_TYPE_F32, TERN_TYPE_F16, TERN_TYPE_Q8_0};
-    static const double bounds[] = {2e-6, 1e-3, 2e-2};
-    for (size_t i = 0; i < 15; i++) {
-        struct cache c = make_cache(types[i % 3], dims[i / 3], 1000 + i);
+    static const enum tern_type types[] = {TERN_TYPE_F32, TERN_TYPE_F16, TERN_TYPE_Q8_0,
+                                           TERN_TYPE_Q4_0};
+    static const double bounds[] = {2e-6, 1e-3, 2e-2, 0.3};
+    for (size_t i = 0; i < 20; i++) {
+        struct cache c = make_cache(types[i % 4], dims[i / 4], 1000 + i);
         float q[128];
         fill(&c, 1, 1);
         for (size_t k = 0; k < c.dim; k++)
             q[k] = normal(1);
-        assert_true(distance_of_one(&c, q, 0, c.n, 0) < bounds[i % 3]);
-        assert_true(distance_of_one(&c, q, 300, 777, 0) < bounds[i % 3]);
+        assert_true(distance_of_one(&c, q, 0, c.n, 0) < bounds[i % 4]);
+        assert_true(distance_of_one(&c, q, 300, 777, 0) < bounds[i % 4]);
         free_cache(&c);
     }
 }
@@ -390,6 +392,45 @@ static void a_nan_key_reaches_the_output_and_a_masked_one_does_not(void **state)
     free_cache(&c);
 }
 
+/* q4_0 rotates keys and queries by it, and values there and back. */
+static void the_rotation_keeps_dot_products_and_undoes_itself(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n <= MAX_DIM; n++) {
+        float a[MAX_DIM], b[MAX_DIM], old[MAX_DIM];
+        double before = 0, after = 0, size = 0;
+        for (size_t i = 0; i < n; i++) {
+            a[i] = old[i] = normal(1);
+            b[i] = normal(1);
+            before += (double)a[i] * (double)b[i];
+            size += fabs((double)a[i] * (double)b[i]);
+        }
+        tern_kernels_ref.hadamard(a, n);
+        tern_kernels_ref.hadamard(b, n);
+        for (size_t i = 0; i < n; i++)
+            after += (double)a[i] * (double)b[i];
+        assert_true(fabs(after - before) <= 1e-5 * (size + 1));
+        tern_kernels_ref.hadamard(a, n);
+        for (size_t i = 0; i < n; i++)
+            assert_true(fabsf(a[i] - old[i]) <= 1e-5f);
+    }
+}
+
+static void the_rotation_spreads_one_value_over_its_part(void **state)
+{
+    (void)state;
+    float x[96] = {0};
+    x[5] = 8;
+    x[64 + 3] = 1;
+    tern_kernels_ref.hadamard(x, 96);
+    for (size_t i = 0; i < 64; i++) {
+        const bool odd = (i & 1) ^ (i >> 2 & 1); /* of the bits that i and 5 share */
+        assert_true(x[i] == (odd ? -1.0f : 1.0f));
+    }
+    for (size_t i = 64; i < 96; i++)
+        assert_true(fabsf(x[i]) == 1.0f / sqrtf(32.0f));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +443,8 @@ int main(void)
         cmocka_unit_test(rows_of_a_group_are_each_as_if_alone),
         cmocka_unit_test(a_soft_cap_holds_scores_of_300_to_5),
         cmocka_unit_test(a_nan_key_reaches_the_output_and_a_masked_one_does_not),
+        cmocka_unit_test(the_rotation_keeps_dot_products_and_undoes_itself),
+        cmocka_unit_test(the_rotation_spreads_one_value_over_its_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,8 @@
 
 enum { MAX_DIM = 256, UNTOUCHED = 0x5a };
 
-static const enum tern_type types[] = {TERN_TYPE_F32, TERN_TYPE_F16, TERN_TYPE_Q8_0};
+static const enum tern_type types[] = {TERN_TYPE_F32, TERN_TYPE_F16, TERN_TYPE_Q8_0,
+                                      TERN_TYPE_Q4_0};
 static const size_t dims[] = {1, 8, 20, 31, 32, 33, 40, 80, 96, 100, 128, 256};
 enum { N_TYPES = sizeof types / sizeof *types, N_DIMS = sizeof dims / sizeof *dims };
 
@@ -60,8 +61,10 @@ static void assert_close(enum tern_type type, const float *x, const float *got, 
             assert_true(got[i] == x[i]);
         else if (type == TERN_TYPE_F16)
             assert_true(got[i] == tern_f16_to_f32(tern_f32_to_f16(x[i])));
-        else
+        else if (type == TERN_TYPE_Q8_0)
             assert_true(fabsf(got[i] - x[i]) <= max / 127 * 0.5f * 1.01f + max * 0x1p-11f);
+        else /* a whole step where the largest has the other sign and nearly the magnitude */
+            assert_true(fabsf(got[i] - x[i]) <= max / 8 * 1.01f + max * 0x1p-11f);
     }
     for (size_t i = dim; i < tern_kv_k_cols(type, dim); i++)
         assert_true(got[i] == 0);
@@ -135,7 +138,7 @@ static void blocks_are_multiples_of_a_line_and_hold_their_rows(void **state)
                     tern_panel_bytes(type, tern_kv_k_cols(type, dim)));
         assert_true(tern_kv_v_bytes(type, dim) >= 16 * tern_kv_v_row_bytes(type, dim));
     }
-    assert_int_equal(tern_kv_k_bytes(TERN_TYPE_Q4_0, 64), 0);
+    assert_int_equal(tern_kv_k_bytes(TERN_TYPE_Q4_1, 64), 0);
 }
 
 static void quants_are_those_of_activations(void **state)
@@ -154,6 +157,29 @@ static void quants_are_those_of_activations(void **state)
         assert_int_equal(tern_load_u16(at), tern_f32_to_f16(d[b]));
         assert_memory_equal(at + 2, q + 32 * b, 32);
     }
+}
+
+static void codes_of_four_bits_are_the_nearest_steps_of_the_largest(void **state)
+{
+    (void)state;
+    float x[32] = {0}, got[32];
+    uint8_t block[16 * 18];
+    x[3] = 1;
+    x[7] = -16; /* step 2 */
+    x[8] = 16;  /* beyond the last code */
+    x[16] = 3;  /* 1.5 steps: to even */
+    x[17] = 5;
+    x[31] = -3.1f;
+    tern_kv_store_v(TERN_TYPE_Q4_0, block, 5, x, 32);
+    read_v(TERN_TYPE_Q4_0, block, 5, got, 32);
+    assert_true(got[3] == 0);
+    assert_true(got[7] == -16);
+    assert_true(got[8] == 14);
+    assert_true(got[16] == 4);
+    assert_true(got[17] == 4);
+    assert_true(got[31] == -4);
+    assert_int_equal(block[5 * 18 + 2 + 7], 0x80);
+    assert_int_equal(block[5 * 18 + 2 + 15], 0x68);
 }
 
 static void values_beyond_the_range_become_no_finite_number(void **state)
@@ -175,6 +201,9 @@ static void values_beyond_the_range_become_no_finite_number(void **state)
         tern_kv_store_v(TERN_TYPE_Q8_0, large, 9, x, 8);
         read_v(TERN_TYPE_Q8_0, large, 9, got, 8);
         assert_false(isfinite(got[5]));
+        tern_kv_store_v(TERN_TYPE_Q4_0, large, 9, x, 8);
+        read_v(TERN_TYPE_Q4_0, large, 9, got, 8);
+        assert_false(isfinite(got[5]));
     }
 }
 
@@ -185,6 +214,7 @@ int main(void)
         cmocka_unit_test(a_token_leaves_the_others_alone),
         cmocka_unit_test(blocks_are_multiples_of_a_line_and_hold_their_rows),
         cmocka_unit_test(quants_are_those_of_activations),
+        cmocka_unit_test(codes_of_four_bits_are_the_nearest_steps_of_the_largest),
         cmocka_unit_test(values_beyond_the_range_become_no_finite_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,8 +79,8 @@ static void limits_out_of_range_are_refused_by_name(void **state)
         {{.chunk = 8, .n_logit_rows = 9}, "limits: n_logit_rows 9, at most 8"},
         {{.n_logprobs = 1025}, "limits: n_logprobs 1025, at most 1024"},
         {{.n_stop_bytes = 1u << 31}, "limits: n_stop_bytes 2147483648, at most 65536"},
-        {{.k_type = TERN_N_KV_TYPES}, "limits: k_type 3, at most 2"},
-        {{.v_type = (tern_kv_type)77}, "limits: v_type 77, at most 2"},
+        {{.k_type = TERN_N_KV_TYPES}, "limits: k_type 4, at most 3"},
+        {{.v_type = (tern_kv_type)77}, "limits: v_type 77, at most 3"},
         {{.n_ctx = 100, .n_kv_tokens = 99}, "limits: n_kv_tokens 99, at least n_ctx 100"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

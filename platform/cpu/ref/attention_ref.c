@@ -90,6 +90,27 @@ void tern_values_q8_0_ref(const struct tern_values *v)
             values_row_q8_0(v, r);
 }
 
+static void values_row_q4_0(const struct tern_values *v, size_t r)
+{
+    for (size_t d = 0; d < v->dim; d++) {
+        float o = 0.0f;
+        for (size_t t = v->lo[r]; t < v->hi[r]; t++) {
+            const uint8_t *block = v->block[t / 16] + t % 16 * v->row_bytes + d / 32 * 18;
+            const float scaled = v->p[r * TERN_CHUNK + t] * tern_load_f16(block);
+            const int code = block[2 + d % 16] >> (d % 32 < 16 ? 0 : 4) & 15;
+            o = fmaf(scaled, (float)(code - 8), o);
+        }
+        v->o[r * v->o_stride + d] = o;
+    }
+}
+
+void tern_values_q4_0_ref(const struct tern_values *v)
+{
+    for (size_t r = 0; r < v->n_rows; r++)
+        if (v->lo[r] < v->hi[r])
+            values_row_q4_0(v, r);
+}
+
 void tern_merge_ref(float *m, float *l, float *o, float m_c, float l_c, const float *o_c,
                     size_t dim)
 {

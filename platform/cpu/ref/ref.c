@@ -24,6 +24,7 @@ const struct tern_kernels tern_kernels_ref = {
     .matmul_exact = tern_matmul_exact_ref,
     .rms_norm = tern_rms_norm_ref,
     .quantize = tern_quantize_ref,
+    .hadamard = tern_hadamard_ref,
     .rope_norm = tern_rope_norm_ref,
     .rope_neox = tern_rope_neox_ref,
     .silu_mul = tern_silu_mul_ref,
@@ -35,6 +36,7 @@ const struct tern_kernels tern_kernels_ref = {
     .values_f32 = tern_values_f32_ref,
     .values_f16 = tern_values_f16_ref,
     .values_q8_0 = tern_values_q8_0_ref,
+    .values_q4_0 = tern_values_q4_0_ref,
     .merge = tern_merge_ref,
     .finish = tern_finish_ref,
 };

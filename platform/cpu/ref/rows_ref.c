@@ -45,6 +45,33 @@ void tern_quantize_ref(int8_t *q, float *d, int16_t *sum, const float *x, size_t
     }
 }
 
+/* size is a power of two. */
+static void hadamard_part(float *x, size_t size)
+{
+    for (size_t h = 1; h < size; h *= 2)
+        for (size_t i = 0; i < size; i++)
+            if (i / h % 2 == 0) {
+                const float a = x[i], b = x[i + h];
+                x[i] = a + b;
+                x[i + h] = a - b;
+            }
+    const float scale = 1.0f / sqrtf((float)size);
+    for (size_t i = 0; i < size; i++)
+        x[i] *= scale;
+}
+
+void tern_hadamard_ref(float *x, size_t n)
+{
+    while (n) {
+        size_t size = 1;
+        while (size <= n / 2)
+            size *= 2;
+        hadamard_part(x, size);
+        x += size;
+        n -= size;
+    }
+}
+
 static void rotate(float *a, float *b, const float cs[2])
 {
     const float x = *a, y = *b;

@@ -72,7 +72,7 @@ float tern_softmax_avx2(float *s, size_t lo, size_t hi, float *m)
 
 /* --- values --- */
 
-enum kind { F32, F16, Q8_0 };
+enum kind { F32, F16, Q8_0, Q4_0 };
 enum { MAX_ACCS = 12 };
 
 /* Tokens of one block for a few rows, some dims on from v's first. */
@@ -86,27 +86,47 @@ struct tile {
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE __m256 widen(const uint8_t *v, enum kind kind)
+/* Bytes of one block of 32 dims of a row; where its dim d lies, for vectors of 8 from d on. */
+INLINE size_t offset_of(size_t d, enum kind kind)
 {
-    const void *at = v;
+    return kind == F32    ? 4 * d
+           : kind == F16  ? 2 * d
+           : kind == Q8_0 ? d / 32 * 34 + 2 + d % 32
+                          : d / 32 * 18 + 2 + d % 16;
+}
+
+INLINE size_t scale_of(size_t d, enum kind kind)
+{
+    return d / 32 * (kind == Q8_0 ? 34 : 18);
+}
+
+/* Dims d .. d + 7 of a row. */
+INLINE __m256 widen(const uint8_t *row, size_t d, enum kind kind)
+{
+    const void *at = row + offset_of(d, kind);
     if (kind == F32)
         return _mm256_loadu_ps(at);
     if (kind == F16)
         return _mm256_cvtph_ps(_mm_loadu_si128(at));
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(at)));
+    if (kind == Q8_0)
+        return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(at)));
+    const __m256i codes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(at));
+    const __m256i code = d % 32 < 16 ? _mm256_and_si256(codes, _mm256_set1_epi32(15))
+                                     : _mm256_srli_epi32(codes, 4);
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(code, _mm256_set1_epi32(8)));
 }
 
 /* One token's weight for a row, as 8 lanes; q8_0 values bring their scale. */
 INLINE __m256 weight(const float *p, const uint8_t *scale, enum kind kind)
 {
     const __m256 x = _mm256_broadcast_ss(p);
-    if (kind != Q8_0)
+    if (kind == F32 || kind == F16)
         return x;
     return _mm256_mul_ps(x, _mm256_cvtph_ps(_mm_set1_epi16((short)tern_load_u16(scale))));
 }
 
 /* n_rows x n_vectors chains over the tokens, for dims d .. d + 8 n_vectors; both are constants
- * where this is inlined, and for q8_0 the dims lie in one block of 32. Twelve accumulators
+ * where this is inlined, and for q8_0 and q4_0 the dims lie in one block of 32. Twelve accumulators
  * leave four registers: the fewer of weights and vectors stay in three, the others take turns
  * in the last. The same dims of the next block are asked for early. */
 INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows, int n_vectors)
@@ -115,10 +135,8 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
     for (int r = 0; r < n_rows; r++)
         for (int j = 0; j < n_vectors; j++)
             acc[r * n_vectors + j] = _mm256_loadu_ps(t->o + (size_t)r * t->o_stride + d + 8 * j);
-    const size_t scale_at = d / 32 * 34;
-    const size_t offset = kind == F32 ? 4 * d : kind == F16 ? 2 * d : scale_at + 2 + d % 32;
-    const int step = kind == F32 ? 32 : kind == F16 ? 16 : 8;
-    const uint8_t *row = t->v, *ahead = t->ahead + offset;
+    const size_t scale_at = scale_of(d, kind);
+    const uint8_t *row = t->v, *ahead = t->ahead + offset_of(d, kind);
     const float *p = t->p;
     for (size_t k = 0; k < t->n_tokens; k++, p++, row += t->row_bytes, ahead += t->row_bytes) {
         _mm_prefetch((const char *)ahead, _MM_HINT_T0);
@@ -126,13 +144,13 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
             for (int r = 0; r < n_rows; r++)
                 kept[r] = weight(p + r * TERN_CHUNK, row + scale_at, kind);
             for (int j = 0; j < n_vectors; j++) {
-                const __m256 v = widen(row + offset + step * j, kind);
+                const __m256 v = widen(row, d + 8 * (size_t)j, kind);
                 for (int r = 0; r < n_rows; r++)
                     acc[r * n_vectors + j] = _mm256_fmadd_ps(kept[r], v, acc[r * n_vectors + j]);
             }
         } else {
             for (int j = 0; j < n_vectors; j++)
-                kept[j] = widen(row + offset + step * j, kind);
+                kept[j] = widen(row, d + 8 * (size_t)j, kind);
             for (int r = 0; r < n_rows; r++) {
                 const __m256 w = weight(p + r * TERN_CHUNK, row + scale_at, kind);
                 for (int j = 0; j < n_vectors; j++)
@@ -155,13 +173,16 @@ static __attribute__((noinline)) void run_lane(const struct tile *t, size_t d, e
         const uint8_t *row = t->v;
         for (size_t k = 0; k < t->n_tokens; k++, row += t->row_bytes) {
             const float p = t->p[r * TERN_CHUNK + k];
-            const uint8_t *block = row + d / 32 * 34;
+            const uint8_t *block = row + scale_of(d, kind);
+            const int code = block[2 + d % 16] >> (d % 32 < 16 ? 0 : 4) & 15;
             if (kind == F32)
                 *o = fmaf(p, tern_from_bits(tern_load_u32(row + 4 * d)), *o);
             else if (kind == F16)
                 *o = fmaf(p, tern_load_f16(row + 2 * d), *o);
-            else
+            else if (kind == Q8_0)
                 *o = fmaf(p * tern_load_f16(block), (float)(int8_t)block[2 + d % 32], *o);
+            else
+                *o = fmaf(p * tern_load_f16(block), (float)(code - 8), *o);
         }
     }
 }
@@ -199,10 +220,10 @@ INLINE void run_span(const struct tern_values *v, size_t r, size_t n_rows, size_
             .o_stride = v->o_stride,
         };
         switch (n_rows) {
-        case 1: run_dims(&t, v->dim, kind, 1, kind == Q8_0 ? 4 : 8); break;
+        case 1: run_dims(&t, v->dim, kind, 1, kind >= Q8_0 ? 4 : 8); break;
         case 2: run_dims(&t, v->dim, kind, 2, 4); break;
         case 3: run_dims(&t, v->dim, kind, 3, 4); break;
-        default: run_dims(&t, v->dim, kind, 4, kind == Q8_0 ? 2 : 3); break;
+        default: run_dims(&t, v->dim, kind, 4, kind >= Q8_0 ? 2 : 3); break;
         }
         from = end;
     }
@@ -232,7 +253,7 @@ INLINE size_t tile_rows(size_t left, enum kind kind)
 {
     if (left <= 3)
         return left;
-    if (kind == Q8_0)
+    if (kind >= Q8_0)
         return left == 4 ? 2 : 3;
     return left == 5 || left == 6 || left == 9 ? 3 : 4;
 }
@@ -254,6 +275,11 @@ void tern_values_f32_avx2(const struct tern_values *v)
 void tern_values_f16_avx2(const struct tern_values *v)
 {
     run_values(v, F16);
+}
+
+void tern_values_q4_0_avx2(const struct tern_values *v)
+{
+    run_values(v, Q4_0);
 }
 
 void tern_values_q8_0_avx2(const struct tern_values *v)

@@ -18,6 +18,7 @@ void tern_install_avx2(struct tern_kernels *k)
     k->matmul_q8_0 = tern_matmul_q8_0_avx2;
     k->rms_norm = tern_rms_norm_avx2;
     k->quantize = tern_quantize_avx2;
+    k->hadamard = tern_hadamard_avx2;
     k->rope_norm = tern_rope_norm_avx2;
     k->rope_neox = tern_rope_neox_avx2;
     k->silu_mul = tern_silu_mul_avx2;
@@ -29,6 +30,7 @@ void tern_install_avx2(struct tern_kernels *k)
     k->values_f32 = tern_values_f32_avx2;
     k->values_f16 = tern_values_f16_avx2;
     k->values_q8_0 = tern_values_q8_0_avx2;
+    k->values_q4_0 = tern_values_q4_0_avx2;
     k->merge = tern_merge_avx2;
     k->finish = tern_finish_avx2;
 }

@@ -90,6 +90,65 @@ void tern_quantize_avx2(int8_t *q, float *d, int16_t *sum, const float *x, size_
     }
 }
 
+/* --- Hadamard --- */
+
+/* Pairs of one vector, h lanes apart: (a + b, a - b). */
+static __m256 pairs_within(__m256 x, __m256 swapped, int h)
+{
+    const __m256 sum = _mm256_add_ps(x, swapped), difference = _mm256_sub_ps(swapped, x);
+    return h == 1   ? _mm256_blend_ps(sum, difference, 0xaa)
+           : h == 2 ? _mm256_blend_ps(sum, difference, 0xcc)
+                    : _mm256_blend_ps(sum, difference, 0xf0);
+}
+
+static void hadamard_small(float *x, size_t size)
+{
+    for (size_t h = 1; h < size; h *= 2)
+        for (size_t i = 0; i < size; i++)
+            if (i / h % 2 == 0) {
+                const float a = x[i], b = x[i + h];
+                x[i] = a + b;
+                x[i + h] = a - b;
+            }
+    const float scale = 1.0f / sqrtf((float)size);
+    for (size_t i = 0; i < size; i++)
+        x[i] *= scale;
+}
+
+/* size is a power of two from 8 on. */
+static void hadamard_vectors(float *x, size_t size)
+{
+    for (size_t i = 0; i < size; i += 8) {
+        __m256 v = _mm256_loadu_ps(x + i);
+        v = pairs_within(v, _mm256_permute_ps(v, 0xb1), 1);
+        v = pairs_within(v, _mm256_permute_ps(v, 0x4e), 2);
+        v = pairs_within(v, _mm256_permute2f128_ps(v, v, 1), 4);
+        _mm256_storeu_ps(x + i, v);
+    }
+    for (size_t h = 8; h < size; h *= 2)
+        for (size_t i = 0; i < size; i += 2 * h)
+            for (size_t j = i; j < i + h; j += 8) {
+                const __m256 a = _mm256_loadu_ps(x + j), b = _mm256_loadu_ps(x + j + h);
+                _mm256_storeu_ps(x + j, _mm256_add_ps(a, b));
+                _mm256_storeu_ps(x + j + h, _mm256_sub_ps(a, b));
+            }
+    const __m256 scale = _mm256_set1_ps(1.0f / sqrtf((float)size));
+    for (size_t i = 0; i < size; i += 8)
+        _mm256_storeu_ps(x + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), scale));
+}
+
+void tern_hadamard_avx2(float *x, size_t n)
+{
+    while (n) {
+        size_t size = 1;
+        while (size <= n / 2)
+            size *= 2;
+        (size < 8 ? hadamard_small : hadamard_vectors)(x, size);
+        x += size;
+        n -= size;
+    }
+}
+
 static void rotate(float *a, float *b, const float cs[2])
 {
     const float x = *a, y = *b;

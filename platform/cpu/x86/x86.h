@@ -12,6 +12,7 @@ tern_matmul_fn tern_matmul_codes_avx2, tern_matmul_exact_avx2;
 
 tern_rms_norm_fn tern_rms_norm_avx2;
 tern_quantize_fn tern_quantize_avx2;
+tern_hadamard_fn tern_hadamard_avx2;
 tern_rope_fn tern_rope_norm_avx2, tern_rope_neox_avx2;
 tern_mul_act_fn tern_silu_mul_avx2, tern_gelu_mul_avx2;
 tern_add_fn tern_add_avx2;
@@ -20,6 +21,7 @@ tern_softcap_fn tern_softcap_avx2;
 
 tern_softmax_fn tern_softmax_avx2;
 tern_values_fn tern_values_f32_avx2, tern_values_f16_avx2, tern_values_q8_0_avx2;
+tern_values_fn tern_values_q4_0_avx2;
 tern_merge_fn tern_merge_avx2;
 tern_finish_fn tern_finish_avx2;
 
