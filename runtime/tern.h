@@ -247,8 +247,8 @@ TERN_API size_t tern_cpu_features_text(char *out, size_t cap);
 typedef enum tern_kv_type {
     TERN_KV_F16 = 0,
     TERN_KV_F32,
-    TERN_KV_Q8_0,
-    TERN_KV_Q4_0, /* rotated by a Hadamard transform before it is rounded */
+    TERN_KV_Q8_0, /* this and what follows: rotated by a Hadamard transform, then rounded */
+    TERN_KV_Q4_0,
     TERN_N_KV_TYPES,
 } tern_kv_type;
 

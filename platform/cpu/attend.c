@@ -99,14 +99,14 @@ static void gather_queries(const struct tern_cpu *c, const struct tile *t,
                                .d = th->query_records.d,
                                .sum = th->query_records.sum,
                                .n_blocks = blocks};
-    for (uint32_t r = 0; c->k_type == TERN_TYPE_Q4_0 && r < n; r++)
-        c->kernels->hadamard(th->queries + (size_t)r * dim, dim);
-    if (c->k_type != TERN_TYPE_Q8_0 && c->k_type != TERN_TYPE_Q4_0)
+    if (!tern_kv_is_rotated(c->k_type))
         return;
-    for (uint32_t r = 0; r < n; r++)
+    for (uint32_t r = 0; r < n; r++) {
+        c->kernels->hadamard(th->queries + (size_t)r * dim, dim);
         c->kernels->quantize(
             th->query_records.q + (size_t)r * blocks * 32, th->query_records.d + (size_t)r * blocks,
             th->query_records.sum + (size_t)r * blocks * 2, th->queries + (size_t)r * dim, dim);
+    }
 }
 
 /* Visible keys of each row in the chunk, as lo..hi; answers whether any row sees one. */
@@ -212,8 +212,8 @@ static void finish_row(const struct tern_cpu *c, const struct tern_op *op, uint3
     float *dst =
         tern_cpu_slot(c, op->dst) + (size_t)row * c->low.slots[op->dst].stride + (size_t)head * dim;
     c->kernels->finish(dst, o, l, dim);
-    if (c->v_type == TERN_TYPE_Q4_0)
-        c->kernels->hadamard(dst, dim); /* values were stored rotated */
+    if (tern_kv_is_rotated(c->v_type))
+        c->kernels->hadamard(dst, dim);
 }
 
 static void whole_tile(const struct tern_cpu *c, const struct tile *t, struct tern_cpu_thread *th)

@@ -8,6 +8,11 @@
 
 enum { Q8_0_BYTES = 34, Q4_0_BYTES = 18 };
 
+bool tern_kv_is_rotated(enum tern_type type)
+{
+    return type == TERN_TYPE_Q8_0 || type == TERN_TYPE_Q4_0;
+}
+
 size_t tern_kv_k_cols(enum tern_type type, size_t dim)
 {
     return type == TERN_TYPE_Q8_0 || type == TERN_TYPE_Q4_0

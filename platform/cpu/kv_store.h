@@ -18,18 +18,21 @@
  * activations are quantised, d = max|x| / 127 in floats and q = rne(x * (1 / d)); stored is d
  * rounded to f16 (infinite above 65519.99, 0 below 2^-25). A block with a value that is not
  * finite gets d NaN. q4_0: d = m / -8, m the first value of the largest magnitude, code = min(15,
- * rne(x * (1 / d)) + 8), stored is d rounded to f16; the caller rotates what it stores
- * (tern_hadamard_fn), so that no single value of a head makes the steps of its block coarse. */
+ * rne(x * (1 / d)) + 8), stored is d rounded to f16. The caller rotates what it stores
+ * in these two, so that no single value of a head makes the steps of its block coarse. */
 #ifndef TERN_KV_STORE_H
 #define TERN_KV_STORE_H
 
 #include "quant/format.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum { TERN_KV_TOKENS = 16 };
 
+/* Whether keys and values of this type are rotated (tern_hadamard_fn) before they are stored. */
+bool tern_kv_is_rotated(enum tern_type type);
 /* Bytes of a block of one head, a multiple of 64; 0 where type is none of F32,
  * F16, Q8_0 and Q4_0. */
 size_t tern_kv_k_bytes(enum tern_type type, size_t dim);

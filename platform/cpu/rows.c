@@ -32,11 +32,11 @@ static void embed(const struct tern_cpu *c, const struct tern_op *op, uint32_t r
         c->kernels->scale(dst, dst, op->x, w->n_cols);
 }
 
-/* Keys or values of a head as they are stored in this type: q4_0 is rotated first. */
+/* Keys or values of a head as they are stored in this type: rotated, if it is quantised. */
 static const float *turn(const struct tern_cpu *c, enum tern_type type, const float *x, size_t dim,
                          float *turned)
 {
-    if (type != TERN_TYPE_Q4_0)
+    if (!tern_kv_is_rotated(type))
         return x;
     memcpy(turned, x, dim * sizeof *x);
     c->kernels->hadamard(turned, dim);
