@@ -86,6 +86,7 @@ typedef struct tern_backend tern_backend;
  * with its own number, and returns when all n_threads have called it; everything written
  * before it by any of them is visible after it. It spins for a bounded time, then sleeps.
  * The engine never calls parallel from inside a job. */
+enum { TERN_ARM_DOTPROD = 1 << 0, TERN_ARM_I8MM = 1 << 1 }; /* of tern_host.cpu_has */
 typedef struct tern_host {
     void *self;
     uint32_t n_threads; /* 0: 1 */
@@ -94,6 +95,9 @@ typedef struct tern_host {
     uint64_t (*now_ns)(void *self); /* monotonic; NULL: timings are zero */
     const char *cpu;                /* strongest CPU variant allowed, "reference" for none;
                                        NULL: the best that the CPU has */
+    uint32_t cpu_has;               /* TERN_ARM_*: what the system says of a CPU that a program
+                                       may not ask; 0: what the compiler was told. A wrong word
+                                       ends in an undefined instruction */
 } tern_host;
 
 /* --- sources: where the bytes of a model are --- */
@@ -235,12 +239,13 @@ TERN_API const tern_backend *tern_backend_at(size_t i); /* NULL after the last *
 TERN_API const tern_backend *tern_backend_find(const char *name);
 TERN_API const char *tern_backend_name(const tern_backend *backend);
 
-/* CPU variants built in, weakest first ("reference" is the 0th); NULL after the last. */
-TERN_API const char *tern_cpu_variant_at(size_t i, bool *this_cpu_has_it);
+/* CPU variants built in, weakest first ("reference" is the 0th); NULL after the last. cpu_has,
+ * here and below: as in tern_host. */
+TERN_API const char *tern_cpu_variant_at(size_t i, uint32_t cpu_has, bool *this_cpu_has_it);
 /* The variant that a host with this limit gets; NULL if the limit names none that was built. */
-TERN_API const char *tern_cpu_variant_chosen(const char *limit);
+TERN_API const char *tern_cpu_variant_chosen(const char *limit, uint32_t cpu_has);
 /* One line of the features found on this CPU, written like a size query. */
-TERN_API size_t tern_cpu_features_text(char *out, size_t cap);
+TERN_API size_t tern_cpu_features_text(uint32_t cpu_has, char *out, size_t cap);
 
 /* --- plan: the bytes of every arena, before a weight is read --- */
 

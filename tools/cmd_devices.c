@@ -20,7 +20,7 @@ static void write_json(struct tern_out *o, const char *features, const char *cho
     tern_json_begin(o, NULL, '{');
     tern_json_text(o, "features", text_of(features));
     tern_json_begin(o, "variants", '[');
-    for (size_t i = 0; (name = tern_cpu_variant_at(i, &has)) != NULL; i++) {
+    for (size_t i = 0; (name = tern_cpu_variant_at(i, tern_os_cpu_has(), &has)) != NULL; i++) {
         tern_json_begin(o, NULL, '{');
         tern_json_text(o, "name", text_of(name));
         tern_json_bool(o, "usable", has);
@@ -46,7 +46,7 @@ static void write_text(struct tern_out *o, const char *features, const char *cho
     tern_out_print(o, "cores          %u\n", tern_os_cores());
     tern_out_print(o, "memory free    %.1f MiB\n", (double)tern_os_memory_free() / 1048576);
     tern_out_print(o, "cpu variants  ");
-    for (size_t i = 0; (name = tern_cpu_variant_at(i, &has)) != NULL; i++)
+    for (size_t i = 0; (name = tern_cpu_variant_at(i, tern_os_cpu_has(), &has)) != NULL; i++)
         tern_out_print(o, " %s%s", name,
                        strcmp(name, chosen) == 0 ? " (chosen)" : has ? "" : " (not on this cpu)");
     tern_out_print(o, "\nbackends      ");
@@ -59,9 +59,9 @@ static int run(const struct tern_settings *settings)
 {
     static struct tern_out out;
     char features[256];
-    size_t n = tern_cpu_features_text(features, sizeof features - 1);
+    size_t n = tern_cpu_features_text(tern_os_cpu_has(), features, sizeof features - 1);
     features[n < sizeof features ? n : sizeof features - 1] = 0;
-    const char *chosen = tern_cpu_variant_chosen(getenv("TERN_CPU"));
+    const char *chosen = tern_cpu_variant_chosen(getenv("TERN_CPU"), tern_os_cpu_has());
     tern_out_open(&out, STDOUT_FILENO);
     if (settings->json)
         write_json(&out, features, chosen ? chosen : "");

@@ -224,12 +224,12 @@ void tern_session_memory_json(const struct tern_session *s, struct tern_out *o, 
 bool tern_session_check_cpu(void)
 {
     const char *limit = getenv("TERN_CPU");
-    if (limit == NULL || tern_cpu_variant_chosen(limit) != NULL)
+    if (limit == NULL || tern_cpu_variant_chosen(limit, tern_os_cpu_has()) != NULL)
         return true;
     fprintf(stderr, "tern: TERN_CPU: '%.40s' given, one of these needed:", limit);
     const char *name;
     bool has;
-    for (size_t i = 0; (name = tern_cpu_variant_at(i, &has)) != NULL; i++)
+    for (size_t i = 0; (name = tern_cpu_variant_at(i, 0, &has)) != NULL; i++)
         fprintf(stderr, " %s", name);
     fprintf(stderr, "\n");
     return false;

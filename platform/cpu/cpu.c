@@ -250,7 +250,7 @@ static tern_status open_state(const struct tern_model *model, const struct tern_
     lay_out_activations(&act, &c);
     if (status != TERN_OK || weights.failed || kv.failed || act.failed || scratch.failed)
         return tern_fail(err, TERN_NO_MEMORY, "cpu backend: an arena is smaller than its plan");
-    if (!tern_kernels_select(c.kernels, tern_cpu_features(), host->cpu))
+    if (!tern_kernels_select(c.kernels, tern_cpu_features(host->cpu_has), host->cpu))
         return tern_fail(err, TERN_BAD_ARGUMENT, "host.cpu %s: no such variant in this build",
                          host->cpu);
     rope_frequencies(&c, -1);

@@ -2,9 +2,12 @@
  *
  * A set CPUID bit alone says that the CPU knows an instruction. The wide registers also have to
  * be saved by the operating system at a task switch, which XCR0 says; without it the first
- * wide instruction would trap. On Arm the answer is what the compiler was allowed to assume:
- * asking the operating system is not the core's business. */
+ * wide instruction would trap. On Arm a program may not ask the CPU, and asking the operating
+ * system is not the core's business: the host says what it was told (tern_host.cpu_has), and
+ * what the compiler was allowed to assume is there in any case. */
 #include "platform/cpu/kernels.h"
+
+#include "runtime/tern.h"
 
 #include "config.h"
 
@@ -40,8 +43,9 @@ static bool all(uint32_t bits, uint32_t wanted)
     return (bits & wanted) == wanted;
 }
 
-uint32_t tern_cpu_features(void)
+uint32_t tern_cpu_features(uint32_t cpu_has)
 {
+    (void)cpu_has;
     const uint32_t max_leaf = cpuid(0, 0).a;
     const uint32_t ecx1 = max_leaf >= 7 ? cpuid(1, 0).c : 0;
     if (!all(ecx1, LEAF1_ECX_FMA | LEAF1_ECX_OSXSAVE | LEAF1_ECX_F16C))
@@ -62,9 +66,13 @@ uint32_t tern_cpu_features(void)
     return features;
 }
 #elif TERN_ARM64
-uint32_t tern_cpu_features(void)
+uint32_t tern_cpu_features(uint32_t cpu_has)
 {
     uint32_t features = TERN_CPU_NEON;
+    if (cpu_has & TERN_ARM_DOTPROD)
+        features |= TERN_CPU_DOTPROD;
+    if (cpu_has & TERN_ARM_I8MM)
+        features |= TERN_CPU_I8MM;
 #ifdef __ARM_FEATURE_DOTPROD
     features |= TERN_CPU_DOTPROD;
 #endif
@@ -74,8 +82,9 @@ uint32_t tern_cpu_features(void)
     return features;
 }
 #else
-uint32_t tern_cpu_features(void)
+uint32_t tern_cpu_features(uint32_t cpu_has)
 {
+    (void)cpu_has;
     return 0;
 }
 #endif

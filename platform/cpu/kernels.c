@@ -12,13 +12,37 @@
 #define TERN_HAVE_AVX2 0
 #endif
 
+#ifndef TERN_HAVE_NEON
+#define TERN_HAVE_NEON 0
+#define TERN_HAVE_DOTPROD 0
+#define TERN_HAVE_I8MM 0
+#endif
+
 #if TERN_HAVE_AVX2
 void tern_install_avx2(struct tern_kernels *k);
+#endif
+#if TERN_HAVE_NEON
+void tern_install_neon(struct tern_kernels *k);
+#endif
+#if TERN_HAVE_DOTPROD
+void tern_install_dotprod(struct tern_kernels *k);
+#endif
+#if TERN_HAVE_I8MM
+void tern_install_i8mm(struct tern_kernels *k);
 #endif
 
 const struct tern_cpu_variant tern_cpu_variants[] = {
 #if TERN_HAVE_AVX2
     {"avx2", TERN_CPU_AVX2, tern_install_avx2},
+#endif
+#if TERN_HAVE_NEON
+    {"neon", TERN_CPU_NEON, tern_install_neon},
+#endif
+#if TERN_HAVE_DOTPROD
+    {"dotprod", TERN_CPU_NEON | TERN_CPU_DOTPROD, tern_install_dotprod},
+#endif
+#if TERN_HAVE_I8MM
+    {"i8mm", TERN_CPU_NEON | TERN_CPU_DOTPROD | TERN_CPU_I8MM, tern_install_i8mm},
 #endif
     {NULL, 0, NULL},
 };

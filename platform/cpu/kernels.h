@@ -159,7 +159,8 @@ struct tern_cpu_variant {
 extern const struct tern_cpu_variant tern_cpu_variants[];
 extern const struct tern_kernels tern_kernels_ref;
 
-uint32_t tern_cpu_features(void);
+/* Of this CPU; cpu_has is the host's word (tern_host). */
+uint32_t tern_cpu_features(uint32_t cpu_has);
 /* The reference, overridden by each variant that the features allow, up to and including the
  * one named limit ("reference": none; NULL: no limit). Returns the last one's name; NULL if no
  * variant that was built has the limit's name. In a build with -Dlive_check=true what overrides

@@ -13,8 +13,8 @@
 typedef struct tern_team tern_team;
 
 /* Starts n_threads - 1 threads (1 to 256) with stacks of stack_bytes each inside `mem`, which is
- * tern_team_bytes(n_threads) of mapped memory, and fills host's parallel, barrier, now_ns and
- * n_threads. The calling thread is thread 0. */
+ * tern_team_bytes(n_threads) of mapped memory, and fills host's parallel, barrier, now_ns,
+ * n_threads and cpu_has. The calling thread is thread 0. */
 size_t tern_team_bytes(uint32_t n_threads);
 tern_status tern_team_start(tern_memory mem, uint32_t n_threads, tern_team **out, tern_host *host,
                             tern_error *err);
@@ -24,6 +24,8 @@ void tern_team_stop(tern_team *team);
  * taken into account); at least 1. */
 uint32_t tern_os_cores(void);
 uint64_t tern_os_now_ns(void);
+/* tern_host.cpu_has, as the system says. */
+uint32_t tern_os_cpu_has(void);
 
 /* --- memory --- */
 

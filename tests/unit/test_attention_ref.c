@@ -207,7 +207,7 @@ static double distance(const struct cache *c, const struct query *q)
     static float out[MAX_ROWS * MAX_DIM], other[MAX_ROWS * MAX_DIM];
     double exact[MAX_DIM], max = 0;
     struct tern_kernels best;
-    tern_kernels_select(&best, tern_cpu_features(), NULL);
+    tern_kernels_select(&best, tern_cpu_features(0), NULL);
     attend(&tern_kernels_ref, c, q, out);
     attend(&best, c, q, other);
     assert_memory_equal(out, other, q->n_rows * c->dim * sizeof *out);
@@ -339,7 +339,7 @@ static void rows_of_a_group_are_each_as_if_alone(void **state)
     static float q[MAX_ROWS * 80], out[MAX_ROWS * 80], alone[80];
     size_t lo[MAX_ROWS], hi[MAX_ROWS];
     struct tern_kernels best;
-    tern_kernels_select(&best, tern_cpu_features(), NULL);
+    tern_kernels_select(&best, tern_cpu_features(0), NULL);
     fill(&c, 1, 1);
     for (size_t i = 0; i < MAX_ROWS * 80; i++)
         q[i] = normal(1);

@@ -25,6 +25,7 @@ static void start(struct state *s, uint32_t n)
     s->mem = tern_os_map(tern_team_bytes(n), 0);
     assert_non_null(s->mem.data);
     assert_int_equal(tern_team_start(s->mem, n, &s->team, &s->host, NULL), TERN_OK);
+    assert_int_equal(s->host.cpu_has, tern_os_cpu_has());
     assert_int_equal(s->host.n_threads, n);
 }
 

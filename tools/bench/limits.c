@@ -8,7 +8,7 @@
 
 static const struct tern_probe *probe(void)
 {
-    const char *variant = tern_cpu_variant_chosen(getenv("TERN_CPU"));
+    const char *variant = tern_cpu_variant_chosen(getenv("TERN_CPU"), tern_os_cpu_has());
 #if defined(__x86_64__)
     /* Every variant above it has these instructions too. */
     if (variant && strcmp(variant, "reference") != 0)

@@ -28,6 +28,7 @@
 
 #if defined(__linux__)
 #include <linux/futex.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #endif
 
@@ -227,6 +228,18 @@ static int start_worker(struct tern_team *t, uint32_t i, unsigned char *stack, s
     return e;
 }
 
+uint32_t tern_os_cpu_has(void)
+{
+    uint32_t has = 0;
+#if defined(__linux__) && defined(__aarch64__)
+    if (getauxval(AT_HWCAP) & HWCAP_ASIMDDP)
+        has |= TERN_ARM_DOTPROD;
+    if (getauxval(AT_HWCAP2) & HWCAP2_I8MM)
+        has |= TERN_ARM_I8MM;
+#endif
+    return has;
+}
+
 tern_status tern_team_start(tern_memory mem, uint32_t n_threads, tern_team **out, tern_host *host,
                             tern_error *err)
 {
@@ -257,6 +270,7 @@ tern_status tern_team_start(tern_memory mem, uint32_t n_threads, tern_team **out
     host->parallel = n_threads > 1 ? team_parallel : NULL;
     host->barrier = n_threads > 1 ? team_barrier : NULL;
     host->now_ns = host_now_ns;
+    host->cpu_has = tern_os_cpu_has();
     *out = t;
     return TERN_OK;
 }
