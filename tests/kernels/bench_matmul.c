@@ -146,7 +146,35 @@ static void bench_type(const struct tern_kernels *k, uint32_t type, bool exact,
     free(m.scratch);
 }
 
-void bench_matmul(const struct tern_kernels *k)
+/* One token: a type's bytes a second, beside what the same memory gives when it is only read. */
+static void bench_read(const struct tern_kernels *k, uint32_t type, bool exact,
+                       struct tern_acts *acts, uint8_t *big)
+{
+    struct tern_matmul m = {.format = tern_format_of(type), .n_cols = N_COLS, .acts = acts};
+    tern_matmul_fn *f = tern_kernels_matmul(k, type, exact);
+    m.panel_bytes = tern_panel_bytes(type, N_COLS);
+    m.panels = big;
+    const size_t n = BIG_BYTES / m.panel_bytes;
+    fill_panels(type, big, n, m.panel_bytes);
+    m.dst_stride = TERN_PANEL_ROWS * n;
+    m.dst = allocate(m.dst_stride * sizeof(float));
+    m.scratch = allocate(TERN_MATMUL_SCRATCH(N_COLS));
+    acts->n_tokens = 1;
+    double limit = 0, best = 1e9;
+    for (int round = 0; round < 3; round++) {
+        const double bandwidth = read_bandwidth(big), taken = best_time(f, &m, n, 3);
+        limit = bandwidth > limit ? bandwidth : limit;
+        best = taken < best ? taken : best;
+    }
+    const double speed = (double)(n * m.panel_bytes) / best / 1e9;
+    printf("%-7s %-8s %6.2f GB/s of %6.2f: %.2f\n", m.format->name,
+           exact ? "exact" : m.format->direct ? "direct" : "expanded", speed, limit,
+           speed / limit);
+    free(m.dst);
+    free(m.scratch);
+}
+
+void bench_matmul(const struct tern_kernels *k, bool read)
 {
     const size_t n_blocks = N_COLS / TERN_SUB;
     uint8_t *big = allocate(BIG_BYTES);
@@ -163,16 +191,20 @@ void bench_matmul(const struct tern_kernels *k)
         sum[2 * i] = sum[2 * i + 1] = 5;
     }
     memset(big, 1, BIG_BYTES);
-    printf("read %.1f GB/s, maddubs + madd %.1f GMAC/s\n", read_bandwidth(big), peak_products());
+    if (!read)
+        printf("read %.1f GB/s, maddubs + madd %.1f GMAC/s\n", read_bandwidth(big),
+               peak_products());
     struct tern_acts acts = {1, x, N_COLS, q, d, sum, n_blocks};
     const char *only = getenv("TERN_BENCH_TYPE");
     for (uint32_t type = 0; type < TERN_N_TYPES; type++) {
         const struct tern_format *f = tern_format_of(type);
         if (!f || (only && strcmp(only, f->name) != 0))
             continue;
-        bench_type(k, type, false, &acts, big);
-        if (type == TERN_TYPE_Q5_K)
-            bench_type(k, type, true, &acts, big);
+        for (int exact = 0; exact < (f->codes ? 2 : 1); exact++)
+            if (read)
+                bench_read(k, type, exact, &acts, big);
+            else if (!exact || type == TERN_TYPE_Q5_K)
+                bench_type(k, type, exact, &acts, big);
     }
     free(big);
     free(q);

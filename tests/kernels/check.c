@@ -191,13 +191,14 @@ static int run_checks(const struct tern_cpu_variant *v, struct tern_kernels *tab
     return !(failed == n && (only || n == N_ENTRIES)); /* every check must catch it */
 }
 
-/* Usage: check_kernels VARIANT [KERNEL | --bench]. Exits 77 when this machine cannot run it. */
+/* Usage: check_kernels VARIANT [KERNEL | --bench | --bench-read]. Exits 77 when this machine
+ * cannot run it. */
 int main(int argc, char **argv)
 {
     const struct tern_cpu_variant *v = argc == 2 || argc == 3 ? find_variant(argv[1]) : NULL;
     if (!v) {
-        fprintf(stderr, "usage: %s VARIANT [KERNEL | --bench], a variant that was built\n",
-                argv[0]);
+        fprintf(stderr, "usage: %s VARIANT [KERNEL | --bench | --bench-read], "
+                        "a variant that was built\n", argv[0]);
         return 2;
     }
     if ((tern_cpu_features(tern_os_cpu_has()) & v->needs) != v->needs)
@@ -211,9 +212,11 @@ int main(int argc, char **argv)
 
     struct tern_kernels table = tern_kernels_ref;
     v->install(&table);
-    if (argc == 3 && strcmp(argv[2], "--bench") == 0) {
-        bench_matmul(&table);
-        bench_rows(&table);
+    const bool read = argc == 3 && strcmp(argv[2], "--bench-read") == 0;
+    if (read || (argc == 3 && strcmp(argv[2], "--bench") == 0)) {
+        bench_matmul(&table, read);
+        if (!read)
+            bench_rows(&table);
         return 0;
     }
     return run_checks(v, &table, argc == 3 ? argv[2] : NULL);

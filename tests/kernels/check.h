@@ -32,8 +32,8 @@ void check_values(void **state); /* of every type: the kernel's name says which 
 void check_merge(void **state);
 void check_finish(void **state);
 
-/* Speed of the kernels of a table, printed. */
-void bench_matmul(const struct tern_kernels *k);
+/* Speed of the kernels of a table, printed; read: one token beside the memory's own speed. */
+void bench_matmul(const struct tern_kernels *k, bool read);
 void bench_rows(const struct tern_kernels *k);
 
 uint32_t rnd(void);            /* seeded; the seed is printed and settable by TERN_SEED */

@@ -8,6 +8,13 @@ void tern_install_avx2(struct tern_kernels *k)
     k->matmul_bf16 = tern_matmul_bf16_avx2;
     k->matmul_codes = tern_matmul_codes_avx2;
     k->matmul_exact = tern_matmul_exact_avx2;
+    k->matmul_iq4_nl = tern_matmul_iq4_nl_avx2;
+    k->matmul_iq4_xs = tern_matmul_iq4_xs_avx2;
+    k->matmul_mxfp4 = tern_matmul_mxfp4_avx2;
+    k->matmul_tq1_0 = tern_matmul_tq1_0_avx2;
+    k->matmul_tq2_0 = tern_matmul_tq2_0_avx2;
+    k->matmul_q2_k = tern_matmul_q2_k_avx2;
+    k->matmul_q3_k = tern_matmul_q3_k_avx2;
     k->matmul_q4_0 = tern_matmul_q4_0_avx2;
     k->matmul_q4_1 = tern_matmul_q4_1_avx2;
     k->matmul_q4_k = tern_matmul_q4_k_avx2;

@@ -30,6 +30,7 @@ enum tern_chain {
     TERN_CHAIN_U4, /* 8 results of maddubs fit 16 bits */
     TERN_CHAIN_U5, /* 4 */
     TERN_CHAIN_U6, /* 2; with a scale for each 16 */
+    TERN_CHAIN_U3, /* 4 and more; with a scale for each 16 */
     TERN_CHAIN_S8, /* signed codes: 1 */
 };
 
@@ -38,15 +39,22 @@ struct tern_sub { const uint8_t *block; unsigned group, member; };
 
 struct tern_codes_avx2 {
     enum tern_chain chain;
-    int zero;                    /* subtracted from the codes */
+    int zero;                    /* subtracted from the codes; with sc a power of two */
     unsigned block_bytes;        /* of a panel's block: 16 * n_bytes */
     unsigned n_groups, period;
     bool has_min;
     void (*unpack)(struct tern_sub s, unsigned half, __m256i w[8]);
     __m256 (*scale)(struct tern_sub s, unsigned half);
     __m256 (*minus_min)(struct tern_sub s, unsigned half); /* has_min */
-    __m256i (*sc)(struct tern_sub s, unsigned half);       /* U6: pairs (sc0, sc1) */
+    __m256i (*sc)(struct tern_sub s, unsigned half);       /* U6, U3: pairs (sc0, sc1) */
+    __m256i (*m)(struct tern_sub s, unsigned half); /* has_min with sc: pairs (m0, m1) */
 };
+
+/* Scales for each 16, small integers, come between the two sums of a block. */
+TERN_INLINE bool has_sc(const struct tern_codes_avx2 *f)
+{
+    return f->chain == TERN_CHAIN_U6 || f->chain == TERN_CHAIN_U3;
+}
 
 /* The record of one token, from some block on. */
 struct tern_token { const int8_t *q; const float *d; const int16_t *sum; };
@@ -161,6 +169,9 @@ TERN_INLINE __m256i dot_block(enum tern_chain chain, const __m256i w[8], const i
         return _mm256_add_epi32(scaled_4(w, q, first_of_pairs(sc)),
                                 scaled_4(w + 4, q + 16, second_of_pairs(sc)));
     const __m256i low = chain_4(w, q), high = chain_4(w + 4, q + 16);
+    if (chain == TERN_CHAIN_U3)
+        return _mm256_add_epi32(_mm256_madd_epi16(low, first_of_pairs(sc)),
+                                _mm256_madd_epi16(high, second_of_pairs(sc)));
     if (chain == TERN_CHAIN_U4)
         return _mm256_madd_epi16(_mm256_add_epi16(low, high), ones);
     return _mm256_add_epi32(_mm256_madd_epi16(low, ones), _mm256_madd_epi16(high, ones));
@@ -172,23 +183,25 @@ TERN_INLINE __m256i side_zero(const int16_t *sum, int zero)
     return _mm256_madd_epi16(broadcast_4(sum), _mm256_set1_epi16((int16_t)-zero));
 }
 
-TERN_INLINE __m256 side_min(const int16_t *sum, __m256 d)
+/* d * (m0 * sum0 + m1 * sum1), m being pairs. */
+TERN_INLINE __m256 side_min(const int16_t *sum, __m256i m, __m256 d)
 {
-    return _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_madd_epi16(broadcast_4(sum),
-                                                                 _mm256_set1_epi16(1))));
+    return _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_madd_epi16(broadcast_4(sum), m)));
 }
 
 /* What one sub-block of 8 rows adds to the chains of one token. */
-struct tern_half { __m256i w[8]; __m256 scale, minus_min; __m256i sc; };
+struct tern_half { __m256i w[8]; __m256 scale, minus_min; __m256i sc, m; };
 
 TERN_INLINE void unpack_half(const struct tern_codes_avx2 *f, struct tern_sub s, unsigned half,
                              struct tern_half *out)
 {
     f->unpack(s, half, out->w);
     out->scale = f->scale(s, half);
-    if (f->has_min)
+    if (f->has_min) {
         out->minus_min = f->minus_min(s, half);
-    if (f->chain == TERN_CHAIN_U6)
+        out->m = f->m ? f->m(s, half) : _mm256_set1_epi16(1);
+    }
+    if (has_sc(f))
         out->sc = f->sc(s, half);
 }
 
@@ -197,14 +210,14 @@ TERN_INLINE __m256 step_half(const struct tern_codes_avx2 *f, const struct tern_
 {
     const __m256 all_d = _mm256_set1_ps(d);
     __m256i dot = dot_block(f->chain, w->w, q, w->sc);
-    if (f->chain == TERN_CHAIN_U6)
+    if (f->zero && has_sc(f))
         dot = _mm256_sub_epi32(dot, _mm256_slli_epi32(
-                  _mm256_madd_epi16(broadcast_4(sum), w->sc), 5));
+                  _mm256_madd_epi16(broadcast_4(sum), w->sc), __builtin_ctz((unsigned)f->zero)));
     else if (f->zero)
         dot = _mm256_add_epi32(dot, side_zero(sum, f->zero));
     acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), _mm256_mul_ps(w->scale, all_d), acc);
     if (f->has_min)
-        acc = _mm256_fmadd_ps(w->minus_min, side_min(sum, all_d), acc);
+        acc = _mm256_fmadd_ps(w->minus_min, side_min(sum, w->m, all_d), acc);
     return acc;
 }
 
@@ -232,7 +245,7 @@ TERN_INLINE void panel_by_1(const struct tern_codes_avx2 *f, const struct tern_m
         for (unsigned g = 0; g < f->n_groups; g++) {
             const unsigned bytes = f->block_bytes / f->n_groups;
             prefetch(block + g * bytes, TERN_PREFETCH_AHEAD, bytes);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (unsigned e = 0; e < f->period; e++) {
                 const struct tern_sub s = {block, g, e};
                 struct tern_half w;
@@ -256,13 +269,13 @@ TERN_INLINE void panel_by_1(const struct tern_codes_avx2 *f, const struct tern_m
 struct tern_expanded {
     uint8_t codes[8][2][32];
     float scale[2][8];
-    union {
-        float minus_min[2][8];
-        int16_t sc[3][2][16]; /* U6: pairs (sc0, sc0), (sc1, sc1), (-32 sc0, -32 sc1) */
-    } u;
+    float minus_min[2][8];
+    int16_t sc[2][2][16]; /* pairs (sc0, sc0), (sc1, sc1) */
+    int16_t side[2][16];  /* with sc, pairs that sums are multiplied by: (m0, m1), or
+                             (-zero sc0, -zero sc1) */
 };
 
-enum { TERN_GROUP_TOKENS = 128, TERN_GROUP_BYTES = 320 * 1024, TERN_MAX_EXPANDED = 20 };
+enum { TERN_GROUP_TOKENS = 128, TERN_GROUP_BYTES = 320 * 1024, TERN_MAX_EXPANDED = 19 };
 _Static_assert(TERN_MAX_EXPANDED * sizeof(struct tern_expanded) <= 16384, "scratch");
 
 TERN_INLINE void expand_sub(const struct tern_codes_avx2 *f, struct tern_sub s,
@@ -276,12 +289,13 @@ TERN_INLINE void expand_sub(const struct tern_codes_avx2 *f, struct tern_sub s,
             _mm256_storeu_si256((__m256i *)(void *)out->codes[j][half], w.w[j]);
         _mm256_storeu_ps(out->scale[half], w.scale);
         if (f->has_min)
-            _mm256_storeu_ps(out->u.minus_min[half], w.minus_min);
-        if (f->chain == TERN_CHAIN_U6) {
-            _mm256_storeu_si256((__m256i *)(void *)out->u.sc[0][half], first_of_pairs(w.sc));
-            _mm256_storeu_si256((__m256i *)(void *)out->u.sc[1][half], second_of_pairs(w.sc));
-            _mm256_storeu_si256((__m256i *)(void *)out->u.sc[2][half],
-                                _mm256_mullo_epi16(w.sc, _mm256_set1_epi16(-32)));
+            _mm256_storeu_ps(out->minus_min[half], w.minus_min);
+        if (has_sc(f)) {
+            const __m256i minus_zero = _mm256_set1_epi16((int16_t)-f->zero);
+            _mm256_storeu_si256((__m256i *)(void *)out->sc[0][half], first_of_pairs(w.sc));
+            _mm256_storeu_si256((__m256i *)(void *)out->sc[1][half], second_of_pairs(w.sc));
+            _mm256_storeu_si256((__m256i *)(void *)out->side[half],
+                                f->has_min ? w.m : _mm256_mullo_epi16(w.sc, minus_zero));
         }
     }
 }
@@ -291,7 +305,7 @@ TERN_INLINE void expand(const struct tern_codes_avx2 *f, const uint8_t *panel, s
                         size_t n, struct tern_expanded *out)
 {
     for (size_t g = first; g < first + n; g++)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (unsigned e = 0; e < f->period; e++) {
             const struct tern_sub s = {panel + g / f->n_groups * f->block_bytes,
                                        (unsigned)(g % f->n_groups), e};
@@ -353,7 +367,8 @@ TERN_INLINE void tile_signed(const struct tern_expanded *w, const int8_t *q, siz
 TERN_INLINE void tile_dots(enum tern_chain chain, const struct tern_expanded *w, const int8_t *q,
                            size_t q_stride, size_t n_tokens, __m256i dot[4][2])
 {
-    const int length = chain == TERN_CHAIN_U4 ? 8 : chain == TERN_CHAIN_U5 ? 4 : 2;
+    const int length = chain == TERN_CHAIN_U4 ? 8 : chain == TERN_CHAIN_U6 ? 2 : 4;
+    const bool scaled = chain == TERN_CHAIN_U6 || chain == TERN_CHAIN_U3;
     if (chain == TERN_CHAIN_S8) {
         tile_signed(w, q, q_stride, n_tokens, dot);
         return;
@@ -366,8 +381,7 @@ TERN_INLINE void tile_dots(enum tern_chain chain, const struct tern_expanded *w,
         for (size_t t = 0; t < n_tokens; t++)
 #pragma GCC unroll 2
             for (int half = 0; half < 2; half++) {
-                const __m256i by = chain == TERN_CHAIN_U6 ? load_256(w->u.sc[j / 4][half])
-                                                          : _mm256_set1_epi16(1);
+                const __m256i by = scaled ? load_256(w->sc[j / 4][half]) : _mm256_set1_epi16(1);
                 const __m256i s = _mm256_madd_epi16(sum[t][half], by);
                 dot[t][half] = j == 0 ? s : _mm256_add_epi32(dot[t][half], s);
             }
@@ -390,20 +404,20 @@ TERN_INLINE void tile(const struct tern_codes_avx2 *f, const struct tern_expande
         for (size_t t = 0; t < n_tokens; t++) {
             const size_t i = t * a.n_blocks + s;
             const __m256 d = _mm256_set1_ps(a.d[i]);
-            const __m256i side = f->chain == TERN_CHAIN_U6 ? broadcast_4(a.sum + 2 * i)
-                                                           : broadcast_4(a.side + i);
+            const __m256i sums = has_sc(f) ? broadcast_4(a.sum + 2 * i) : broadcast_4(a.side + i);
 #pragma GCC unroll 2
             for (int half = 0; half < 2; half++) {
+                const __m256i side =
+                    has_sc(f) ? _mm256_madd_epi16(sums, load_256(w->side[half])) : sums;
                 __m256i x = dot[t][half];
-                if (f->chain == TERN_CHAIN_U6)
-                    x = _mm256_add_epi32(x, _mm256_madd_epi16(side, load_256(w->u.sc[2][half])));
-                else if (f->zero)
+                if (f->zero)
                     x = _mm256_add_epi32(x, side);
                 acc[t][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(x),
                     _mm256_mul_ps(_mm256_loadu_ps(w->scale[half]), d), acc[t][half]);
                 if (f->has_min)
-                    acc[t][half] = _mm256_fmadd_ps(_mm256_loadu_ps(w->u.minus_min[half]),
-                                                   _mm256_castsi256_ps(side), acc[t][half]);
+                    acc[t][half] = _mm256_fmadd_ps(_mm256_loadu_ps(w->minus_min[half]),
+                        has_sc(f) ? _mm256_mul_ps(d, _mm256_cvtepi32_ps(side))
+                                  : _mm256_castsi256_ps(side), acc[t][half]);
             }
         }
     }
@@ -463,9 +477,9 @@ TERN_INLINE void matmul_many(const struct tern_codes_avx2 *f, const struct tern_
     struct tern_expanded *w = m->scratch;
     int32_t *side = (int32_t *)(void *)((char *)m->scratch + 16384);
     const size_t n_groups = m->n_cols / (TERN_SUB * f->period);
-    const size_t n_parts = (n_groups * f->period + TERN_MAX_EXPANDED - 1) / TERN_MAX_EXPANDED;
+    const size_t most = TERN_MAX_EXPANDED / f->period, n_parts = (n_groups + most - 1) / most;
     const size_t part = (n_groups + n_parts - 1) / n_parts;
-    if (f->chain != TERN_CHAIN_U6 && (f->has_min || f->zero))
+    if (!has_sc(f) && (f->has_min || f->zero))
         make_side(f, a, token, n_tokens, side);
     for (size_t p = first; p < first + n; p++) {
         float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;

@@ -8,6 +8,9 @@ tern_matmul_fn tern_matmul_f32_avx2, tern_matmul_f16_avx2, tern_matmul_bf16_avx2
 tern_matmul_fn tern_matmul_q4_0_avx2, tern_matmul_q4_1_avx2, tern_matmul_q4_k_avx2;
 tern_matmul_fn tern_matmul_q5_0_avx2, tern_matmul_q5_1_avx2, tern_matmul_q5_k_avx2;
 tern_matmul_fn tern_matmul_q6_k_avx2, tern_matmul_q8_0_avx2;
+tern_matmul_fn tern_matmul_q2_k_avx2, tern_matmul_q3_k_avx2;
+tern_matmul_fn tern_matmul_iq4_nl_avx2, tern_matmul_iq4_xs_avx2, tern_matmul_mxfp4_avx2;
+tern_matmul_fn tern_matmul_tq1_0_avx2, tern_matmul_tq2_0_avx2;
 tern_matmul_fn tern_matmul_codes_avx2, tern_matmul_exact_avx2;
 
 tern_rms_norm_fn tern_rms_norm_avx2;
