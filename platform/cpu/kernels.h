@@ -47,7 +47,9 @@ struct tern_matmul {
     size_t dst_stride;          /* floats */
     void *scratch;
 };
-#define TERN_MATMUL_SCRATCH(n_cols) ((((size_t)(n_cols) + 31) / 32) * (16 * 32 + 4 * 64) + 16384)
+enum { TERN_MATMUL_WIDE = 20480 }; /* activations of a few tokens, each number in all lanes */
+#define TERN_MATMUL_SCRATCH(n_cols)                                                               \
+    ((((size_t)(n_cols) + 31) / 32) * (16 * 32 + 4 * 64) + 16384 + TERN_MATMUL_WIDE)
 
 /* Panels first .. first + n - 1. Per block of 32 k, in order, from acc = +0:
  *   acc = fma((float)(sc0 * dot0 + sc1 * dot1), scale * d, acc)

@@ -119,7 +119,7 @@ static double best_time(tern_matmul_fn *f, const struct tern_matmul *m, size_t n
 static void bench_type(const struct tern_kernels *k, uint32_t type, bool exact,
                        struct tern_acts *acts, uint8_t *big)
 {
-    static const size_t tokens[] = {1, 2, 3, 4, 8, 32, 128};
+    static const size_t tokens[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128};
     struct tern_matmul m = {.format = tern_format_of(type), .n_cols = N_COLS, .acts = acts};
     tern_matmul_fn *f = tern_kernels_matmul(k, type, exact);
     m.panel_bytes = tern_panel_bytes(type, N_COLS);

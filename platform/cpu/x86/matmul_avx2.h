@@ -5,10 +5,11 @@
  * two products are 16 bits wide, and codes of 4, 5 and 6 bits leave room to add 8, 4 and 2 of
  * them before they are widened. Zero points come off afterwards, by the sums of the record.
  *
- * Few tokens: codes are unpacked in registers, and each half of a block serves every token
- * before the next one, so that weights are read once and nothing is stored. Many tokens: some
- * blocks of a panel are unpacked into the scratch and serve tiles of 16 rows by 4 tokens, the
- * chains resting in dst between them.
+ * One token: codes are unpacked in registers, and both chains of a panel stay there. A few:
+ * matmul_few_avx2.h. Many: some blocks of a panel are unpacked into the scratch and serve tiles
+ * of 16 rows by 4 tokens, the chains resting in dst between them. All of them ask for memory in
+ * small steps while the products go on: a burst of requests stalls until most of it has
+ * arrived, and then reading and multiplying take turns.
  *
  * The functions take a constant description of the type and are inlined into one kernel a
  * type, where it vanishes. */
@@ -275,8 +276,13 @@ struct tern_expanded {
                              (-zero sc0, -zero sc1) */
 };
 
-enum { TERN_GROUP_TOKENS = 128, TERN_GROUP_BYTES = 320 * 1024, TERN_MAX_EXPANDED = 19 };
-_Static_assert(TERN_MAX_EXPANDED * sizeof(struct tern_expanded) <= 16384, "scratch");
+enum {
+    TERN_SCRATCH_SECOND = 16384, /* behind expanded sub-blocks, or behind the chains of a few */
+    TERN_GROUP_TOKENS = 128,
+    TERN_GROUP_BYTES = 320 * 1024,
+    TERN_MAX_EXPANDED = 19,
+};
+_Static_assert(TERN_MAX_EXPANDED * sizeof(struct tern_expanded) <= TERN_SCRATCH_SECOND, "scratch");
 
 TERN_INLINE void expand_sub(const struct tern_codes_avx2 *f, struct tern_sub s,
                             struct tern_expanded *out)
@@ -427,11 +433,15 @@ TERN_INLINE void tile(const struct tern_codes_avx2 *f, const struct tern_expande
             _mm256_storeu_ps(a.dst + t * a.dst_stride + 8 * half, acc[t][half]);
 }
 
-/* The same for any number of tokens. */
+/* The same for any number of tokens; of the `bytes` used next some are asked for with each. */
 TERN_INLINE void tiles(const struct tern_codes_avx2 *f, const struct tern_expanded *w,
-                       size_t n_subs, struct tern_tile a, size_t n_tokens)
+                       size_t n_subs, struct tern_tile a, size_t n_tokens, const uint8_t *next,
+                       size_t bytes)
 {
+    const size_t ask = n_tokens < 4 ? bytes : (bytes / (n_tokens / 4) + 63) / 64 * 64;
     for (; n_tokens >= 4; n_tokens -= 4) {
+        prefetch(next, 0, ask);
+        next += ask;
         tile(f, w, n_subs, a, 4);
         a.q += 4 * TERN_SUB * a.n_blocks;
         a.d += 4 * a.n_blocks;
@@ -475,7 +485,7 @@ TERN_INLINE void matmul_many(const struct tern_codes_avx2 *f, const struct tern_
 {
     const struct tern_acts *a = m->acts;
     struct tern_expanded *w = m->scratch;
-    int32_t *side = (int32_t *)(void *)((char *)m->scratch + 16384);
+    int32_t *side = (int32_t *)(void *)((char *)m->scratch + TERN_SCRATCH_SECOND);
     const size_t n_groups = m->n_cols / (TERN_SUB * f->period);
     const size_t most = TERN_MAX_EXPANDED / f->period, n_parts = (n_groups + most - 1) / most;
     const size_t part = (n_groups + n_parts - 1) / n_parts;
@@ -488,12 +498,12 @@ TERN_INLINE void matmul_many(const struct tern_codes_avx2 *f, const struct tern_
             const size_t n_now = n_groups - g < part ? n_groups - g : part;
             const uint8_t *panel = m->panels + p * m->panel_bytes;
             expand(f, panel, g, n_now, w);
-            prefetch(panel, (g + n_now) * f->block_bytes / f->n_groups,
-                     n_now * f->block_bytes / f->n_groups);
+            const uint8_t *next = panel + (g + n_now) * f->block_bytes / f->n_groups;
             const size_t s = g * f->period, i = token * a->n_blocks + s;
             const struct tern_tile t = {a->q + TERN_SUB * i, a->d + i, a->sum + 2 * i, side + s,
                                         a->n_blocks, dst, m->dst_stride};
-            tiles(f, w, n_now * f->period, t, n_tokens);
+            tiles(f, w, n_now * f->period, t, n_tokens, next,
+                  n_now * f->block_bytes / f->n_groups);
         }
     }
 }
@@ -503,20 +513,6 @@ TERN_INLINE size_t group_tokens(size_t n_cols)
 {
     const size_t fit = TERN_GROUP_BYTES / n_cols / 4 * 4;
     return fit > TERN_GROUP_TOKENS ? TERN_GROUP_TOKENS : fit < 32 ? 32 : fit;
-}
-
-TERN_INLINE void matmul_codes_avx2(const struct tern_codes_avx2 *f, const struct tern_matmul *m,
-                                   size_t first, size_t n)
-{
-    const size_t n_tokens = m->acts->n_tokens;
-    if (n_tokens == 1) {
-        for (size_t p = first; p < first + n; p++)
-            panel_by_1(f, m, m->panels + p * m->panel_bytes, 0, m->dst + TERN_PANEL_ROWS * p);
-        return;
-    }
-    const size_t group = group_tokens(m->n_cols);
-    for (size_t t = 0; t < n_tokens; t += group)
-        matmul_many(f, m, first, n, t, n_tokens - t < group ? n_tokens - t : group);
 }
 
 #endif

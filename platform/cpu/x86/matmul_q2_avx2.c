@@ -2,7 +2,7 @@
  *
  * A byte of qs holds element i of four sub-blocks, the first in the low bits, so a vector of
  * them is shifted by a constant and masked. Scales are integers for each 16 elements. */
-#include "platform/cpu/x86/matmul_avx2.h"
+#include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
 enum {

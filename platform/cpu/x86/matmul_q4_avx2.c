@@ -1,6 +1,6 @@
 /* matmul_q4_avx2.c: types with codes of 4 bits. */
 #include "platform/cpu/x86/k_scales_avx2.h"
-#include "platform/cpu/x86/matmul_avx2.h"
+#include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
 TERN_INLINE void unpack_q4_0(struct tern_sub s, unsigned half, __m256i w[8])

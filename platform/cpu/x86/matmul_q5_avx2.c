@@ -1,6 +1,6 @@
 /* matmul_q5_avx2.c: types with codes of 5 bits, the fifth in a plane of its own. */
 #include "platform/cpu/x86/k_scales_avx2.h"
-#include "platform/cpu/x86/matmul_avx2.h"
+#include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
 /* 32 fifth bits of a row are one dword. Register j takes bits 4 j .. 4 j + 3, one a byte: byte

@@ -1,5 +1,5 @@
 /* matmul_q8_avx2.c: Q8_0 and Q6_K. */
-#include "platform/cpu/x86/matmul_avx2.h"
+#include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
 TERN_INLINE void unpack_q8_0(struct tern_sub s, unsigned half, __m256i w[8])

@@ -1,7 +1,7 @@
 /* matmul_table_avx2.c: codes of 4 bits that stand for one of 16 values. A shuffle looks up 32 of
  * them. MXFP4's values are moved up by 12, which makes them 0..24; those of IQ4_* need 8 bits
  * and a sign. */
-#include "platform/cpu/x86/matmul_avx2.h"
+#include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
 TERN_INLINE void look_up(__m128i values, __m256i w[8])

@@ -5,7 +5,7 @@
  * is left, which is three times the byte modulo 256. So a digit counts how many of 85 and 170 the
  * byte is above. Compares are signed, so bytes are taken with 128 off, which three times such a
  * byte keeps: 3 (f - 128) is 3 f - 128 modulo 256. */
-#include "platform/cpu/x86/matmul_avx2.h"
+#include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
 TERN_INLINE __m256i two_bits(__m256i x, unsigned i)
