@@ -82,6 +82,18 @@ static struct gguf_writer bpe(void)
     return w;
 }
 
+/* Shown, and not run. */
+static struct gguf_writer unknown_types(void)
+{
+    struct gguf_writer w = gw_start();
+    gw_text(&w, "general.architecture", "llama");
+    gw_tensor(&w, "a", 4, 2);
+    gw_tensor_raw(&w, "b", 28, 2, (const uint64_t[]){3, 5}, 32);
+    gw_tensor_raw(&w, "c", 99, 1, (const uint64_t[]){7}, 32);
+    gw_finish(&w);
+    return w;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const architectures[] = {"llama", "qwen2", "qwen3", "gemma3"};
@@ -100,9 +112,11 @@ int main(int argc, char **argv)
         failed |= write_file(argv[1], architectures[a], &w);
         gw_free(&w);
     }
-    struct gguf_writer v = values(), b = bpe();
-    failed |= write_file(argv[1], "values", &v) | write_file(argv[1], "bpe", &b);
+    struct gguf_writer v = values(), b = bpe(), u = unknown_types();
+    failed |= write_file(argv[1], "values", &v) | write_file(argv[1], "bpe", &b) |
+              write_file(argv[1], "unknown_types", &u);
     gw_free(&v);
     gw_free(&b);
+    gw_free(&u);
     return failed;
 }
