@@ -59,6 +59,10 @@ struct tern_backend {
     tern_status (*wait)(void *state, const float **logits, size_t *stride, tern_error *err);
     tern_status (*copy_blocks)(void *state, uint32_t group, const struct tern_block_copy *copies,
                                size_t n, tern_error *err);
+    /* The sampler's passes over rows of logits: tern_highest and tern_exp_row of runtime/real.h, to
+     * the bit. Rows are in the host's memory, of any length and alignment. */
+    float (*highest)(const void *state, const float *x, size_t n);
+    void (*exp_row)(const void *state, float *x, size_t n, float max, float t);
     void (*close)(void *state);
 };
 

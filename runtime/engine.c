@@ -99,6 +99,7 @@ static tern_status open_backend(struct tern_engine *e, const tern_memory *arenas
     const uint32_t saved = tern_float_enter(); /* tables of angles are made */
     const tern_status status = backend->open(e->model, &asked, arenas, &e->host, &e->state, err);
     tern_float_leave(saved);
+    e->parts.sampler.math = (struct tern_row_math){e->state, backend->highest, backend->exp_row};
     return status;
 }
 

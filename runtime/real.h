@@ -7,6 +7,7 @@
 #define TERN_REAL_H
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -159,6 +160,26 @@ static inline float tern_sum16(const float acc[16])
         for (int i = 0; i < half; i++)
             t[i] += t[i + half];
     return t[0];
+}
+
+/* The highest of n numbers, -infinity if there are none, NaN if one of them is. A highest of -0
+ * is given as +0. */
+static inline float tern_highest(const float *x, size_t n)
+{
+    float best = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        if (x[i] != x[i])
+            return x[i];
+        best = x[i] > best ? x[i] : best;
+    }
+    return best + 0.0f;
+}
+
+/* x = e^((x - max) / t), in place; no number of x is above max, and t is positive. */
+static inline void tern_exp_row(float *x, size_t n, float max, float t)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = tern_exp((x[i] - max) / t);
 }
 
 #endif

@@ -1,5 +1,10 @@
 /* sampler.c: the chain from logits to a token. See sampler.h.
  *
+ * What every token pays for is passes over the vocabulary, so there are few. One finds the
+ * highest logit, group by group, and that all are numbers; where nothing is added to the logits,
+ * greedy is done with that, and top-k reads only groups whose highest is above the least of the
+ * best so far. Both are the backend's vectors (struct tern_row_math).
+ *
  * Candidates are an array of (logit, token) that starts in the order of the vocabulary and is
  * cut by one filter after the other, in place. None of them sorts the vocabulary: top-k scans
  * once with a heap of k; typical and top-p make a heap of what they are given, in linear time,
@@ -20,30 +25,89 @@
 
 #include <float.h>
 
-enum { GROUP = 256 };
+enum {
+    GROUP = 256, /* of the vocabulary, read for its highest; of candidates, at the draw */
+    PIECE = 32,  /* of a group in which something was found */
+    PART = 128,  /* exponentials taken at a time, a multiple of 16 */
+};
 
 static const float greedy_below = 1e-6f;
+
+static float plain_highest(const void *self, const float *x, size_t n)
+{
+    (void)self;
+    return tern_highest(x, n);
+}
+
+static void plain_exp_row(const void *self, float *x, size_t n, float max, float t)
+{
+    (void)self;
+    tern_exp_row(x, n, max, t);
+}
 
 void tern_sampler_lay_out(struct tern_arena *a, struct tern_sampler *s, uint32_t n_vocab)
 {
     s->n_vocab = n_vocab;
     s->candidates = tern_carve_raw(a, n_vocab, sizeof *s->candidates, 64);
     s->counts = tern_carve(a, n_vocab, sizeof *s->counts, 64);
+    s->math = (struct tern_row_math){.highest = plain_highest, .exp_row = plain_exp_row};
+}
+
+/* --- logits as they come --- */
+
+static tern_status no_number(const struct tern_sampler *s, const float *logits, tern_error *err)
+{
+    uint32_t i = 0;
+    while (i + 1 < s->n_vocab && logits[i] < INFINITY)
+        i++;
+    return tern_fail(err, TERN_BAD_ARGUMENT, "logits: %s at token %u",
+                     logits[i] > 0.0f ? "infinity" : "NaN", (uint64_t)i);
+}
+
+static tern_status nothing_finite(const struct tern_sampler *s, tern_error *err)
+{
+    return tern_fail(err, TERN_BAD_ARGUMENT, "logits: none of %u is finite", (uint64_t)s->n_vocab);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static float highest_of(const struct tern_sampler *s, const float *logits, uint32_t from,
+                        uint32_t to)
+{
+    return s->math.highest(s->math.self, logits + from, to - from);
+}
+
+/* The highest logit, and the first token that has it; all have to be numbers. */
+static tern_status find_best(const struct tern_sampler *s, const float *logits, float *best,
+                             uint32_t *token, tern_error *err)
+{
+    uint32_t at = 0;
+    *best = -INFINITY;
+    for (uint32_t i = 0; i < s->n_vocab; i += GROUP) {
+        const float high = highest_of(s, logits, i, i + least(GROUP, s->n_vocab - i));
+        if (!(high < INFINITY))
+            return no_number(s, logits, err);
+        if (high > *best) {
+            *best = high;
+            at = i;
+        }
+    }
+    while (logits[at] < *best)
+        at++;
+    *token = at;
+    return TERN_OK;
 }
 
 /* --- candidates --- */
 
 /* Logits to candidates in the order of the vocabulary. */
-static tern_status load(struct tern_sampler *s, const float *logits, tern_error *err)
+static void load(struct tern_sampler *s, const float *logits)
 {
-    for (uint32_t i = 0; i < s->n_vocab; i++) {
-        const float x = logits[i];
-        if (!(x < INFINITY))
-            return tern_fail(err, TERN_BAD_ARGUMENT, "logits: %s at token %u",
-                             x > 0.0f ? "infinity" : "NaN", (uint64_t)i);
-        s->candidates[i] = (struct tern_candidate){x, (tern_token)i};
-    }
-    return TERN_OK;
+    for (uint32_t i = 0; i < s->n_vocab; i++)
+        s->candidates[i] = (struct tern_candidate){logits[i], (tern_token)i};
 }
 
 static float highest(const struct tern_candidate *c, uint32_t n)
@@ -52,11 +116,6 @@ static float highest(const struct tern_candidate *c, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         best = c[i].logit > best ? c[i].logit : best;
     return best;
-}
-
-static tern_status nothing_finite(const struct tern_sampler *s, tern_error *err)
-{
-    return tern_fail(err, TERN_BAD_ARGUMENT, "logits: none of %u is finite", (uint64_t)s->n_vocab);
 }
 
 /* Biases and penalties keep a finite logit finite, unless a bias bans the token. */
@@ -83,13 +142,17 @@ static float penalised(float x, const tern_sampling *how, uint32_t count)
     return clamped(x - ((float)count * how->frequency_penalty + how->presence_penalty));
 }
 
+/* Whether the logits are to be changed before anything is chosen. */
+static bool adjusts(const tern_sampling *how)
+{
+    return how->n_biases || how->repeat_penalty != 1.0f || how->frequency_penalty != 0.0f ||
+           how->presence_penalty != 0.0f;
+}
+
 /* Once for each distinct token of the last n of the history, its count saturating. */
 static void penalise(struct tern_sampler *s, const tern_sampling *how, const tern_token *history,
                      uint32_t n_history)
 {
-    if (how->repeat_penalty == 1.0f && how->frequency_penalty == 0.0f &&
-        how->presence_penalty == 0.0f)
-        return;
     uint32_t n = n_history;
     if (how->repeat_last_n >= 0 && (uint32_t)how->repeat_last_n < n)
         n = (uint32_t)how->repeat_last_n;
@@ -110,6 +173,7 @@ static void penalise(struct tern_sampler *s, const tern_sampling *how, const ter
 /* Higher logits first or, if nearest, those nearest to center; ties by the lower id. A heap of
  * the reverse order has the last one at its root. */
 struct order { bool nearest, reverse; float center; };
+static const struct order worst_first = {.reverse = true};
 
 static bool precedes(const struct order *o, struct tern_candidate a, struct tern_candidate b)
 {
@@ -148,39 +212,104 @@ static void take_root(const struct order *o, struct tern_candidate *c, uint32_t 
     sift_down(o, c, n - 1, 0);
 }
 
-/* The k highest to the front, in order; k <= n. The heap's root is the least of the best so far. */
+/* A heap of the k best, its root the least of them, to an array in order. */
+static void sort_best(struct tern_candidate *c, uint32_t k)
+{
+    for (uint32_t left = k; left > 1; left--)
+        take_root(&worst_first, c, left);
+}
+
+/* The k highest of n candidates to the front, in order; k <= n. */
 static void select_highest(struct tern_candidate *c, uint32_t n, uint32_t k)
 {
-    const struct order least = {.reverse = true};
     if (k == 0)
         return;
-    make_heap(&least, c, k);
+    make_heap(&worst_first, c, k);
     for (uint32_t i = k; i < n; i++)
-        if (c[i].logit >= c[0].logit && precedes(&least, c[0], c[i])) {
-            const struct tern_candidate out = c[0];
+        if (c[i].logit > c[0].logit || (c[i].logit == c[0].logit && c[i].token < c[0].token)) {
             c[0] = c[i];
-            c[i] = out;
-            sift_down(&least, c, k, 0);
+            sift_down(&worst_first, c, k, 0);
         }
-    for (uint32_t left = k; left > 1; left--)
-        take_root(&least, c, left);
+    sort_best(c, k);
+}
+
+static void take_higher(struct tern_candidate *c, uint32_t k, const float *logits, uint32_t from,
+                        uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++)
+        if (logits[i] > c[0].logit) {
+            c[0] = (struct tern_candidate){logits[i], (tern_token)i};
+            sift_down(&worst_first, c, k, 0);
+        }
+}
+
+/* The same from logits. Of equal ones the first stays, so that what comes later has to be
+ * higher than the root, and so has the highest of its group. */
+static void select_from_row(struct tern_sampler *s, const float *logits, uint32_t k)
+{
+    struct tern_candidate *c = s->candidates;
+    if (k == 0)
+        return;
+    for (uint32_t i = 0; i < k; i++)
+        c[i] = (struct tern_candidate){logits[i], (tern_token)i};
+    make_heap(&worst_first, c, k);
+    for (uint32_t i = k, end; i < s->n_vocab; i = end) {
+        end = i + least(GROUP, s->n_vocab - i);
+        if (!(highest_of(s, logits, i, end) > c[0].logit))
+            continue;
+        for (uint32_t stop; i < end; i = stop) {
+            stop = i + least(PIECE, end - i);
+            if (highest_of(s, logits, i, stop) > c[0].logit)
+                take_higher(c, k, logits, i, stop);
+        }
+    }
+    sort_best(c, k);
 }
 
 /* --- filters: each leaves at least one candidate, and answers how many --- */
 
-static float mass_of(const struct tern_candidate *c, uint32_t n, float best)
+/* e^((logit - best) / t) of the first candidates, up to PART of them; answers how many. */
+static uint32_t exp_part(const struct tern_sampler *s, const struct tern_candidate *c, uint32_t n,
+                         float best, float t, float e[PART])
 {
-    float lanes[16] = {0};
-    for (uint32_t i = 0; i < n; i++)
-        lanes[i % 16] += tern_exp(c[i].logit - best);
+    const uint32_t some = least(PART, n);
+    for (uint32_t i = 0; i < some; i++)
+        e[i] = c[i].logit;
+    s->math.exp_row(s->math.self, e, some, best, t);
+    return some;
+}
+
+static float mass_of(const struct tern_sampler *s, uint32_t n, float best)
+{
+    float lanes[16] = {0}, e[PART];
+    for (uint32_t i = 0; i < n; i += PART) {
+        const uint32_t some = exp_part(s, s->candidates + i, n - i, best, 1.0f, e);
+        for (uint32_t j = 0; j < some; j++)
+            lanes[j % 16] += e[j];
+    }
+    return tern_sum16(lanes);
+}
+
+/* The mass of all, as they come. */
+static float mass_of_row(const struct tern_sampler *s, const float *logits, float best)
+{
+    float lanes[16] = {0}, e[PART];
+    for (uint32_t i = 0; i < s->n_vocab; i += PART) {
+        const uint32_t some = least(PART, s->n_vocab - i);
+        memcpy(e, logits + i, some * sizeof *e);
+        s->math.exp_row(s->math.self, e, some, best, 1.0f);
+        for (uint32_t j = 0; j < some; j++)
+            lanes[j % 16] += e[j];
+    }
     return tern_sum16(lanes);
 }
 
 /* The first candidates of an order, until their mass reaches a part of the whole. */
-static uint32_t keep_part(const struct order *o, struct tern_candidate *c, uint32_t n, float part)
+static uint32_t keep_part(struct tern_sampler *s, const struct order *o, uint32_t n, float part)
 {
+    struct tern_candidate *c = s->candidates;
     const float best = highest(c, n);
-    const float need = part * mass_of(c, n, best);
+    const float need = part * mass_of(s, n, best);
     float mass = 0.0f;
     uint32_t left = n;
     make_heap(o, c, n);
@@ -201,19 +330,22 @@ static uint32_t keep_part(const struct order *o, struct tern_candidate *c, uint3
 /* Locally typical sampling (Meister and others, 2022): the tokens whose surprise -log p is
  * nearest to its expectation, the entropy. As log p = x - log Z, the distance is that of x
  * from the mean logit. */
-static uint32_t keep_typical(struct tern_candidate *c, uint32_t n, float part)
+static uint32_t keep_typical(struct tern_sampler *s, uint32_t n, float part)
 {
+    const struct tern_candidate *c = s->candidates;
     const float best = highest(c, n);
-    float mass[16] = {0}, moment[16] = {0};
-    for (uint32_t i = 0; i < n; i++) {
-        const float x = c[i].logit - best, e = tern_exp(x);
-        mass[i % 16] += e;
-        if (e > 0.0f) /* 0 * -infinity is no number */
-            moment[i % 16] = fmaf(e, x, moment[i % 16]);
+    float mass[16] = {0}, moment[16] = {0}, e[PART];
+    for (uint32_t i = 0; i < n; i += PART) {
+        const uint32_t some = exp_part(s, c + i, n - i, best, 1.0f, e);
+        for (uint32_t j = 0; j < some; j++) {
+            mass[j % 16] += e[j];
+            if (e[j] > 0.0f) /* 0 * -infinity is no number */
+                moment[j % 16] = fmaf(e[j], c[i + j].logit - best, moment[j % 16]);
+        }
     }
     const struct order typical = {.nearest = true,
                                   .center = best + tern_sum16(moment) / tern_sum16(mass)};
-    return keep_part(&typical, c, n, part);
+    return keep_part(s, &typical, n, part);
 }
 
 /* Those at least min_p times as likely as the likeliest; the order stays. */
@@ -227,19 +359,16 @@ static uint32_t keep_likely(struct tern_candidate *c, uint32_t n, float min_p)
     return kept;
 }
 
-static uint32_t filter(struct tern_candidate *c, uint32_t n, const tern_sampling *how)
+/* What top-k left, through the others. */
+static uint32_t filter(struct tern_sampler *s, uint32_t n, const tern_sampling *how)
 {
     const struct order by_logit = {0};
-    if (how->top_k > 0 && (uint32_t)how->top_k < n) {
-        select_highest(c, n, (uint32_t)how->top_k);
-        n = (uint32_t)how->top_k;
-    }
     if (how->typical_p < 1.0f)
-        n = keep_typical(c, n, how->typical_p);
+        n = keep_typical(s, n, how->typical_p);
     if (how->top_p < 1.0f)
-        n = keep_part(&by_logit, c, n, how->top_p);
+        n = keep_part(s, &by_logit, n, how->top_p);
     if (how->min_p > 0.0f)
-        n = keep_likely(c, n, how->min_p);
+        n = keep_likely(s->candidates, n, how->min_p);
     return n;
 }
 
@@ -270,12 +399,16 @@ static tern_token pick(const struct tern_candidate *c, uint32_t n, float target)
     return last;
 }
 
-static tern_token draw(struct tern_candidate *c, uint32_t n, float temperature, float u)
+static tern_token draw(struct tern_sampler *s, uint32_t n, float temperature, float u)
 {
+    struct tern_candidate *c = s->candidates;
     const float best = highest(c, n);
-    float whole = 0.0f, before = 0.0f;
-    for (uint32_t i = 0; i < n; i++)
-        c[i].logit = tern_exp((c[i].logit - best) / temperature);
+    float whole = 0.0f, before = 0.0f, e[PART];
+    for (uint32_t i = 0; i < n; i += PART) {
+        const uint32_t some = exp_part(s, c + i, n - i, best, temperature, e);
+        for (uint32_t j = 0; j < some; j++)
+            c[i + j].logit = e[j];
+    }
     for (uint32_t i = 0; i < n; i += GROUP)
         whole += group_mass(c + i, n - i);
     const float target = u * whole;
@@ -289,53 +422,79 @@ static tern_token draw(struct tern_candidate *c, uint32_t n, float temperature, 
     return pick(c, n, 0.0f);
 }
 
+/* The logits with what is added to them, as candidates. */
+static tern_status adjust(struct tern_sampler *s, const tern_sampling *how, const float *logits,
+                          const tern_token *history, uint32_t n_history, tern_error *err)
+{
+    load(s, logits);
+    add_biases(s->candidates, how);
+    penalise(s, how, history, n_history);
+    return highest(s->candidates, s->n_vocab) > -INFINITY ? TERN_OK : nothing_finite(s, err);
+}
+
+static tern_token best_candidate(const struct tern_sampler *s)
+{
+    const struct tern_candidate *c = s->candidates;
+    const float best = highest(c, s->n_vocab);
+    while (c->logit < best)
+        c++;
+    return c->token;
+}
+
 tern_status tern_sampler_choose(struct tern_sampler *s, const tern_sampling *how,
                                 const float *logits, const tern_token *history,
                                 uint32_t n_history, uint32_t position, tern_token *out,
                                 tern_error *err)
 {
-    struct tern_candidate *c = s->candidates;
-    uint32_t n = s->n_vocab;
-    const tern_status status = load(s, logits, err);
+    const bool adjusted = adjusts(how), greedy = !(how->temperature >= greedy_below);
+    const bool top_k = how->top_k > 0 && (uint32_t)how->top_k < s->n_vocab;
+    uint32_t first, n = top_k ? (uint32_t)how->top_k : s->n_vocab;
+    float best;
+    tern_status status = find_best(s, logits, &best, &first, err);
+    if (!status && adjusted)
+        status = adjust(s, how, logits, history, n_history, err);
+    else if (!status && !(best > -INFINITY))
+        status = nothing_finite(s, err);
     if (status)
         return status;
-    add_biases(c, how);
-    penalise(s, how, history, n_history);
-    const float best = highest(c, n);
-    if (!(best > -INFINITY))
-        return nothing_finite(s, err);
-    if (!(how->temperature >= greedy_below)) {
-        for (n = 0; c[n].logit < best;)
-            n++;
-        *out = c[n].token;
+    if (greedy) {
+        *out = adjusted ? best_candidate(s) : (tern_token)first;
         return TERN_OK;
     }
-    n = filter(c, n, how);
-    *out = draw(c, n, how->temperature, tern_philox_uniform(how->seed, how->stream, position));
+    if (adjusted && top_k)
+        select_highest(s->candidates, s->n_vocab, n);
+    else if (top_k)
+        select_from_row(s, logits, n);
+    else if (!adjusted)
+        load(s, logits);
+    n = filter(s, n, how);
+    *out = draw(s, n, how->temperature, tern_philox_uniform(how->seed, how->stream, position));
     return TERN_OK;
 }
 
 tern_status tern_logprobs(struct tern_sampler *s, const float *logits, uint32_t k,
                           tern_logprob *out, tern_token token, float *logprob, tern_error *err)
 {
-    struct tern_candidate *c = s->candidates;
+    uint32_t first;
+    float best;
     if (k > s->n_vocab)
         return tern_fail(err, TERN_BAD_ARGUMENT, "log-probabilities: %u, at most %u tokens",
                          (uint64_t)k, (uint64_t)s->n_vocab);
     if (token < -1 || (token >= 0 && (uint32_t)token >= s->n_vocab))
         return tern_fail(err, TERN_BAD_ARGUMENT, "log-probability: token %i, below %u",
                          (int64_t)token, (uint64_t)s->n_vocab);
-    const tern_status status = load(s, logits, err);
+    const tern_status status = find_best(s, logits, &best, &first, err);
     if (status)
         return status;
-    const float best = highest(c, s->n_vocab);
     if (!(best > -INFINITY))
         return nothing_finite(s, err);
-    const float log_mass = tern_log(mass_of(c, s->n_vocab, best));
+    const float log_mass = tern_log(mass_of_row(s, logits, best));
     if (token >= 0)
         *logprob = (logits[token] - best) - log_mass;
-    select_highest(c, s->n_vocab, k);
-    for (uint32_t i = 0; i < k; i++)
-        out[i] = (tern_logprob){c[i].token, (c[i].logit - best) - log_mass};
+    select_from_row(s, logits, k);
+    for (uint32_t i = 0; i < k; i++) {
+        const struct tern_candidate c = s->candidates[i];
+        out[i] = (tern_logprob){c.token, (c.logit - best) - log_mass};
+    }
     return TERN_OK;
 }

@@ -6,12 +6,21 @@
 
 struct tern_arena;
 
+/* Passes over a row of floats, tern_highest and tern_exp_row of runtime/real.h to the bit; the
+ * engine gives its backend's. */
+struct tern_row_math {
+    const void *self;
+    float (*highest)(const void *self, const float *x, size_t n);
+    void (*exp_row)(const void *self, float *x, size_t n, float max, float t);
+};
+
 /* Scratch of one engine's sampler: one candidate per vocabulary entry, and a count per entry
  * for penalties that is all zeros between calls. */
 struct tern_sampler {
     uint32_t n_vocab;
     struct tern_candidate *candidates; /* [n_vocab] */
     uint16_t *counts;                  /* [n_vocab] */
+    struct tern_row_math math;         /* plain C until another is set */
 };
 struct tern_candidate { float logit; tern_token token; };
 

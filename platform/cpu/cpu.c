@@ -347,6 +347,18 @@ static tern_status copy_blocks(void *state, uint32_t group, const struct tern_bl
     return TERN_OK;
 }
 
+static float highest(const void *state, const float *x, size_t n)
+{
+    const struct tern_cpu *c = state;
+    return c->kernels->highest(x, n);
+}
+
+static void exp_row(const void *state, float *x, size_t n, float max, float t)
+{
+    const struct tern_cpu *c = state;
+    c->kernels->exp_row(x, n, max, t);
+}
+
 static void close_state(void *state)
 {
     (void)state; /* nothing is held beyond the caller's arenas */
@@ -363,5 +375,7 @@ const struct tern_backend tern_backend_cpu = {
     .submit = submit,
     .wait = wait_logits,
     .copy_blocks = copy_blocks,
+    .highest = highest,
+    .exp_row = exp_row,
     .close = close_state,
 };

@@ -114,6 +114,11 @@ typedef void tern_merge_fn(float *m, float *l, float *o, float m_c, float l_c, c
 /* dst = o * (1 / l); all zeros where l is 0 (nothing was visible). */
 typedef void tern_finish_fn(float *dst, const float *o, float l, size_t dim);
 
+/* --- rows of logits: tern_highest and tern_exp_row of runtime/real.h --- */
+
+typedef float tern_highest_fn(const float *x, size_t n);
+typedef void tern_exp_row_fn(float *x, size_t n, float max, float t);
+
 /* --- the table: pointers only, so that a test can walk it --- */
 
 struct tern_kernels {
@@ -135,6 +140,8 @@ struct tern_kernels {
     tern_values_fn *values_f32, *values_f16, *values_q8_0, *values_q4_0;
     tern_merge_fn *merge;
     tern_finish_fn *finish;
+    tern_highest_fn *highest;
+    tern_exp_row_fn *exp_row;
 };
 
 /* The matmul of a type: its own if a variant has one, else codes; exact for types with codes

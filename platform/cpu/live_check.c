@@ -30,7 +30,7 @@ static const char *const names[] = {
     NAMED(rms_norm), NAMED(quantize), NAMED(hadamard), NAMED(rope_norm), NAMED(rope_neox),
     NAMED(silu_mul), NAMED(gelu_mul), NAMED(add), NAMED(scale), NAMED(softcap), NAMED(softmax),
     NAMED(values_f32), NAMED(values_f16), NAMED(values_q8_0), NAMED(values_q4_0),
-    NAMED(merge), NAMED(finish),
+    NAMED(merge), NAMED(finish), NAMED(highest), NAMED(exp_row),
 };
 enum { N_SLOTS = sizeof names / sizeof *names, N_WORKSPACES = 32, CAP = 65536 };
 _Static_assert(sizeof(struct tern_kernels) == N_SLOTS * sizeof(void (*)(void)),
@@ -455,6 +455,33 @@ static void finish(float *dst, const float *o, float l, size_t dim)
     end(SLOT(finish), w);
 }
 
+/* --- rows of logits --- */
+
+static float highest(const float *x, size_t n)
+{
+    const float best = variant.highest(x, n);
+    struct workspace *w = begin(SLOT(highest), 1);
+    if (!w)
+        return best;
+    const float ref_best = tern_kernels_ref.highest(x, n);
+    compare(w, &ref_best, &best, 1, 0);
+    end(SLOT(highest), w);
+    return best;
+}
+
+static void exp_row(float *x, size_t n, float max, float t)
+{
+    struct workspace *w = begin(SLOT(exp_row), n);
+    if (w)
+        memcpy(w->a, x, n * sizeof *x);
+    variant.exp_row(x, n, max, t);
+    if (!w)
+        return;
+    tern_kernels_ref.exp_row(w->a, n, max, t);
+    compare(w, w->a, x, n, 0);
+    end(SLOT(exp_row), w);
+}
+
 /* --- the table --- */
 
 static const struct tern_kernels wrappers = {
@@ -469,8 +496,8 @@ static const struct tern_kernels wrappers = {
     .rope_norm = rope_norm, .rope_neox = rope_neox, .silu_mul = silu_mul, .gelu_mul = gelu_mul,
     .add = add, .scale = scale, .softcap = softcap, .softmax = softmax,
     .values_f32 = values_f32, .values_f16 = values_f16, .values_q8_0 = values_q8_0,
-    .values_q4_0 = values_q4_0,
-    .merge = merge, .finish = finish,
+    .values_q4_0 = values_q4_0, .merge = merge, .finish = finish, .highest = highest,
+    .exp_row = exp_row,
 };
 
 void tern_live_check_wrap(struct tern_kernels *k)

@@ -1,5 +1,7 @@
 #include "tests/backend/trace.h"
 
+#include "runtime/real.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,6 +239,18 @@ static tern_status copy_blocks(void *state, uint32_t group, const struct tern_bl
     return TERN_OK;
 }
 
+static float highest(const void *state, const float *x, size_t n)
+{
+    (void)state;
+    return tern_highest(x, n);
+}
+
+static void exp_row(const void *state, float *x, size_t n, float max, float t)
+{
+    (void)state;
+    tern_exp_row(x, n, max, t);
+}
+
 static void close_state(void *state)
 {
     ((struct trace_state *)state)->closed = true;
@@ -245,7 +259,7 @@ static void close_state(void *state)
 const struct tern_backend trace_backend = {
     .name = "trace", .n_devices = n_devices, .describe = describe, .can_run = can_run,
     .plan = plan, .open = open_state, .upload = upload, .submit = submit, .wait = wait_for,
-    .copy_blocks = copy_blocks, .close = close_state,
+    .copy_blocks = copy_blocks, .highest = highest, .exp_row = exp_row, .close = close_state,
 };
 
 /* --- model and engine --- */

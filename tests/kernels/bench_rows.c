@@ -9,6 +9,7 @@
 enum { N = 4096, MAX_DIM = 256, MAX_ROWS = 16, RUNS = 20 };
 
 static float x[N], y[N], ones[N], scores[MAX_ROWS * TERN_CHUNK], o[MAX_ROWS * MAX_DIM];
+static volatile float sink; /* so that a result is used */
 
 static double now(void)
 {
@@ -80,5 +81,9 @@ void bench_rows(const struct tern_kernels *k)
     BEST(t, k->gelu_mul(y, x, ones, N));
     printf("gelu_mul %.0f ns, ", t);
     BEST(t, k->rope_norm(x, ones, 128));
-    printf("rope_norm of 128 %.0f ns\n", t);
+    printf("rope_norm of 128 %.0f ns, ", t);
+    BEST(t, (sink = k->highest(x, N)));
+    printf("highest %.0f ns, ", t);
+    BEST(t, (memcpy(y, x, sizeof y), k->exp_row(y, N, 9.0f, 1.0f)));
+    printf("exp_row %.0f ns\n", t);
 }

@@ -96,6 +96,8 @@ static const struct { const char *name; size_t offset; CMUnitTestFunction check;
     ENTRY(values_q4_0, check_values),
     ENTRY(merge, check_merge),
     ENTRY(finish, check_finish),
+    ENTRY(highest, check_highest),
+    ENTRY(exp_row, check_exp_row),
 };
 enum { N_ENTRIES = sizeof entries / sizeof *entries };
 _Static_assert(sizeof(struct tern_kernels) == N_ENTRIES * sizeof(void (*)(void)),

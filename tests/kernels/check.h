@@ -32,6 +32,9 @@ void check_values(void **state); /* of every type: the kernel's name says which 
 void check_merge(void **state);
 void check_finish(void **state);
 
+void check_highest(void **state);
+void check_exp_row(void **state);
+
 /* Speed of the kernels of a table, printed; read: one token beside the memory's own speed. */
 void bench_matmul(const struct tern_kernels *k, bool read);
 void bench_rows(const struct tern_kernels *k);

@@ -179,3 +179,47 @@ void check_scale(void **state)
         compare(c, o, n, round);
     }
 }
+
+/* Now and then the highest is alone at one end, a NaN of either sign anywhere, or all are -0. */
+void check_highest(void **state)
+{
+    const struct candidate *c = *state;
+    PICK(tern_highest_fn, ref, c->ref);
+    PICK(tern_highest_fn, got, c->under_test);
+    for (int round = 0; round < 4 * ROUNDS; round++) {
+        const size_t n = pick_length(round);
+        float *x = rnd_row(n, round);
+        if (round % 8 == 1)
+            x[rnd() % 2 ? 0 : n - 1] = 1e31f;
+        if (round % 8 == 2)
+            x[rnd() % n] = rnd() % 2 ? NAN : -NAN;
+        for (size_t i = 0; round % 8 == 3 && i < n; i++)
+            x[i] = round % 16 == 3 ? -0.0f : -INFINITY;
+        const float a = ref(x, n), b = got(x, n);
+        char what[96];
+        snprintf(what, sizeof what, "highest of %zu, round %d", n, round);
+        assert_same_floats(&a, &b, 1, what);
+        guarded_free();
+    }
+}
+
+void check_exp_row(void **state)
+{
+    const struct candidate *c = *state;
+    PICK(tern_exp_row_fn, ref, c->ref);
+    PICK(tern_exp_row_fn, got, c->under_test);
+    for (int round = 0; round < ROUNDS; round++) {
+        const size_t n = pick_length(round);
+        float *x = rnd_row(n, round);
+        const float t = round % 3 ? 1.0f : round % 2 ? 0.7f : 1.9f;
+        float max = -INFINITY;
+        for (size_t i = 0; i < n; i++) {
+            x[i] = round % 2 ? x[i] : 30.0f * ((float)(int32_t)rnd() / 2147483648.0f - 1.0f);
+            max = x[i] > max ? x[i] : max;
+        }
+        const struct outputs o = make_outputs(n, x);
+        ref(o.ref, n, max, t);
+        got(o.got, n, max, t);
+        compare(c, o, n, round);
+    }
+}

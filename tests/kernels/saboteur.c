@@ -26,6 +26,8 @@ static void install(struct tern_kernels *k)
     k->values_q4_0 = saboteur_values_q4_0;
     k->merge = saboteur_merge;
     k->finish = saboteur_finish;
+    k->highest = saboteur_highest;
+    k->exp_row = saboteur_exp_row;
 }
 
 const struct tern_cpu_variant saboteur = {"saboteur", 0, install};

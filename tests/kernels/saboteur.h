@@ -23,5 +23,7 @@ tern_values_fn saboteur_values_f32, saboteur_values_f16, saboteur_values_q8_0;
 tern_values_fn saboteur_values_q4_0;
 tern_merge_fn saboteur_merge;
 tern_finish_fn saboteur_finish;
+tern_highest_fn saboteur_highest;
+tern_exp_row_fn saboteur_exp_row;
 
 #endif

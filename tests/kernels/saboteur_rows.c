@@ -105,3 +105,20 @@ void saboteur_softcap(float *dst, const float *a, float cap, size_t n)
     for (size_t i = 0; i < n; i++)
         dst[i] = cap * tern_tanh(a[i] * inverse);
 }
+
+/* A NaN is lost, as comparisons lose it. */
+float saboteur_highest(const float *x, size_t n)
+{
+    float best = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        best = x[i] > best ? x[i] : best;
+    return best + 0.0f;
+}
+
+/* A reciprocal in place of the division. */
+void saboteur_exp_row(float *x, size_t n, float max, float t)
+{
+    const float inverse = 1.0f / t;
+    for (size_t i = 0; i < n; i++)
+        x[i] = tern_exp((x[i] - max) * inverse);
+}

@@ -39,4 +39,6 @@ const struct tern_kernels tern_kernels_ref = {
     .values_q4_0 = tern_values_q4_0_ref,
     .merge = tern_merge_ref,
     .finish = tern_finish_ref,
+    .highest = tern_highest_ref,
+    .exp_row = tern_exp_row_ref,
 };

@@ -22,4 +22,7 @@ tern_values_fn tern_values_q4_0_ref;
 tern_merge_fn tern_merge_ref;
 tern_finish_fn tern_finish_ref;
 
+tern_highest_fn tern_highest_ref;
+tern_exp_row_fn tern_exp_row_ref;
+
 #endif

@@ -120,3 +120,13 @@ void tern_softcap_ref(float *dst, const float *a, float cap, size_t n)
     for (size_t i = 0; i < n; i++)
         dst[i] = cap * tern_tanh(a[i] / cap);
 }
+
+float tern_highest_ref(const float *x, size_t n)
+{
+    return tern_highest(x, n);
+}
+
+void tern_exp_row_ref(float *x, size_t n, float max, float t)
+{
+    tern_exp_row(x, n, max, t);
+}

@@ -46,12 +46,12 @@ static float max_score(const float *s, size_t lo, size_t hi)
 static __m256 exp_scores(float *s, size_t i, size_t lo, size_t hi, __m256 max)
 {
     if (i >= lo && i + 8 <= hi) {
-        const __m256 p = exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(s + i), max));
+        const __m256 p = exp_minus_avx2(_mm256_sub_ps(max, _mm256_loadu_ps(s + i)));
         _mm256_storeu_ps(s + i, p);
         return p;
     }
     const __m256i mask = lanes_avx2((int)lo - (int)i, (int)hi - (int)i);
-    const __m256 p = exp_avx2(_mm256_sub_ps(_mm256_maskload_ps(s + i, mask), max));
+    const __m256 p = exp_minus_avx2(_mm256_sub_ps(max, _mm256_maskload_ps(s + i, mask)));
     _mm256_maskstore_ps(s + i, mask, p);
     return _mm256_and_ps(p, _mm256_castsi256_ps(mask));
 }

@@ -40,4 +40,6 @@ void tern_install_avx2(struct tern_kernels *k)
     k->values_q4_0 = tern_values_q4_0_avx2;
     k->merge = tern_merge_avx2;
     k->finish = tern_finish_avx2;
+    k->highest = tern_highest_avx2;
+    k->exp_row = tern_exp_row_avx2;
 }

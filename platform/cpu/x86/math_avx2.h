@@ -11,34 +11,57 @@
 #include <immintrin.h>
 #include <stddef.h>
 
-static inline __m256 exp_avx2(__m256 x)
+/* e^r's polynomial of tern_exp(-x), and the t whose lowest bits are n. Everything is exp's with
+ * the signs of x and r turned, which changes no rounding and saves negating x. The caller
+ * multiplies by 2^n, in the one or two steps that its range asks for: all are exact but the
+ * last, so that how 2^n is split does not tell. */
+static inline __m256 exp_minus_parts_avx2(__m256 x, __m256 *t)
 {
     const __m256 magic = _mm256_set1_ps(0x1.8p23f), one = _mm256_set1_ps(1.0f);
-    const __m256 above = _mm256_max_ps(_mm256_set1_ps(-104.0f), x);
-    const __m256 clamped = _mm256_min_ps(_mm256_set1_ps(89.0f), above);
-    const __m256 t = _mm256_fmadd_ps(clamped, _mm256_set1_ps(0x1.715476p+0f), magic);
-    const __m256 n = _mm256_sub_ps(t, magic);
-    __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(-0x1.62e4p-1f), clamped);
-    r = _mm256_fmadd_ps(n, _mm256_set1_ps(-0x1.7f7d1cp-20f), r);
+    *t = _mm256_fnmadd_ps(x, _mm256_set1_ps(0x1.715476p+0f), magic);
+    const __m256 n = _mm256_sub_ps(*t, magic);
+    __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(0x1.62e4p-1f), x);
+    r = _mm256_fmadd_ps(n, _mm256_set1_ps(0x1.7f7d1cp-20f), r);
     __m256 p = _mm256_set1_ps(0x1.6a234cp-10f);
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0x1.123a6cp-7f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0x1.5558f4p-5f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0x1.555490p-3f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0x1.fffffcp-2f));
-    p = _mm256_fmadd_ps(p, r, one);
-    p = _mm256_fmadd_ps(p, r, one);
-    const __m256i k = _mm256_sub_epi32(_mm256_castps_si256(t), _mm256_castps_si256(magic));
-    const __m256i half = _mm256_srai_epi32(k, 1), bias = _mm256_set1_epi32(127);
-    const __m256i a = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
-    const __m256i rest = _mm256_sub_epi32(k, half);
-    const __m256i b = _mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23);
-    return _mm256_mul_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(a)), _mm256_castsi256_ps(b));
+    p = _mm256_fnmadd_ps(p, r, _mm256_set1_ps(0x1.123a6cp-7f));
+    p = _mm256_fnmadd_ps(p, r, _mm256_set1_ps(0x1.5558f4p-5f));
+    p = _mm256_fnmadd_ps(p, r, _mm256_set1_ps(0x1.555490p-3f));
+    p = _mm256_fnmadd_ps(p, r, _mm256_set1_ps(0x1.fffffcp-2f));
+    p = _mm256_fnmadd_ps(p, r, one);
+    return _mm256_fnmadd_ps(p, r, one);
+}
+
+/* 2^(n + k), by the bits of 2^k. */
+static inline __m256 power_avx2(__m256 t, float two_to_k)
+{
+    const __m256i n = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
+    const __m256i k = _mm256_castps_si256(_mm256_set1_ps(two_to_k));
+    return _mm256_castsi256_ps(_mm256_add_epi32(n, k));
+}
+
+/* tern_exp(-x) for x >= 0 and NaN. n is -150 or more: 2^(n + 24) is a normal number. */
+static inline __m256 exp_minus_avx2(__m256 x)
+{
+    __m256 t;
+    const __m256 p = exp_minus_parts_avx2(_mm256_min_ps(_mm256_set1_ps(104.0f), x), &t);
+    const __m256 large = _mm256_mul_ps(p, power_avx2(t, 0x1p24f));
+    return _mm256_mul_ps(large, _mm256_set1_ps(0x1p-24f));
+}
+
+/* 1 + tern_exp(-x). Above 87 that is 1 whatever the power is; n is 128 at most, and 2^(n - 1) a
+ * normal number. */
+static inline __m256 one_plus_exp_minus_avx2(__m256 x)
+{
+    __m256 t;
+    const __m256 below = _mm256_min_ps(_mm256_set1_ps(87.0f), x);
+    const __m256 p = exp_minus_parts_avx2(_mm256_max_ps(_mm256_set1_ps(-89.0f), below), &t);
+    const __m256 half = _mm256_mul_ps(p, power_avx2(t, 0.5f));
+    return _mm256_add_ps(_mm256_set1_ps(1.0f), _mm256_add_ps(half, half));
 }
 
 static inline __m256 silu_avx2(__m256 x)
 {
-    const __m256 negated = _mm256_xor_ps(x, _mm256_set1_ps(-0.0f));
-    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), exp_avx2(negated)));
+    return _mm256_div_ps(x, one_plus_exp_minus_avx2(x));
 }
 
 static inline __m256 tanh_avx2(__m256 x)
@@ -52,7 +75,7 @@ static inline __m256 tanh_avx2(__m256 x)
     p = _mm256_fmadd_ps(p, s, _mm256_set1_ps(-0x1.55554ap-2f));
     const __m256 near = _mm256_fmadd_ps(_mm256_mul_ps(a, s), p, a);
     const __m256 one = _mm256_set1_ps(1.0f);
-    const __m256 e = _mm256_add_ps(exp_avx2(_mm256_add_ps(a, a)), one);
+    const __m256 e = one_plus_exp_minus_avx2(_mm256_mul_ps(a, _mm256_set1_ps(-2.0f)));
     const __m256 far = _mm256_sub_ps(one, _mm256_div_ps(_mm256_set1_ps(2.0f), e));
     const __m256 is_near = _mm256_cmp_ps(a, _mm256_set1_ps(0.55f), _CMP_LT_OQ);
     return _mm256_or_ps(_mm256_blendv_ps(far, near, is_near), sign);
@@ -62,8 +85,8 @@ static inline __m256 gelu_tanh_avx2(__m256 x)
 {
     const __m256 x3 = _mm256_mul_ps(_mm256_mul_ps(x, x), x);
     const __m256 u = _mm256_fmadd_ps(_mm256_set1_ps(0x1.6e4e26p-5f), x3, x);
-    const __m256 v = _mm256_mul_ps(_mm256_set1_ps(-0x1.988454p+0f), u);
-    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), exp_avx2(v)));
+    const __m256 v = _mm256_mul_ps(_mm256_set1_ps(0x1.988454p+0f), u);
+    return _mm256_div_ps(x, one_plus_exp_minus_avx2(v));
 }
 
 /* tern_sum16 of two vectors. */

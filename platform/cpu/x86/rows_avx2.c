@@ -241,3 +241,41 @@ void tern_softcap_avx2(float *dst, const float *a, float cap, size_t n)
     for (; i < n; i++)
         dst[i] = cap * tern_tanh(a[i] / cap);
 }
+
+float tern_highest_avx2(const float *x, size_t n)
+{
+    /* max loses a NaN when the next number comes, so that NaNs are looked for beside it. */
+    const __m256 lowest = _mm256_set1_ps(-INFINITY);
+    __m256 a = lowest, b = lowest, nan = _mm256_setzero_ps();
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const __m256 u = _mm256_loadu_ps(x + i), v = _mm256_loadu_ps(x + i + 8);
+        nan = _mm256_or_ps(nan, _mm256_cmp_ps(u, v, _CMP_UNORD_Q));
+        a = _mm256_max_ps(a, u);
+        b = _mm256_max_ps(b, v);
+    }
+    for (; i < n; i += 8) {
+        const __m256i mask = lanes_avx2(0, n - i < 8 ? (int)(n - i) : 8);
+        const __m256 u = _mm256_blendv_ps(lowest, _mm256_maskload_ps(x + i, mask),
+                                          _mm256_castsi256_ps(mask));
+        nan = _mm256_or_ps(nan, _mm256_cmp_ps(u, u, _CMP_UNORD_Q));
+        a = _mm256_max_ps(a, u);
+    }
+    const __m256 m8 = _mm256_max_ps(a, b);
+    __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(m8), _mm256_extractf128_ps(m8, 1));
+    m4 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
+    const float best = _mm_cvtss_f32(_mm_max_ss(m4, _mm_movehdup_ps(m4)));
+    return _mm256_movemask_ps(nan) ? NAN : best + 0.0f;
+}
+
+void tern_exp_row_avx2(float *x, size_t n, float max, float t)
+{
+    const __m256 maxima = _mm256_set1_ps(max), divisor = _mm256_set1_ps(t);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 below = _mm256_sub_ps(maxima, _mm256_loadu_ps(x + i));
+        _mm256_storeu_ps(x + i, exp_minus_avx2(_mm256_div_ps(below, divisor)));
+    }
+    for (; i < n; i++)
+        x[i] = tern_exp((x[i] - max) / t);
+}

@@ -28,4 +28,7 @@ tern_values_fn tern_values_q4_0_avx2;
 tern_merge_fn tern_merge_avx2;
 tern_finish_fn tern_finish_avx2;
 
+tern_highest_fn tern_highest_avx2;
+tern_exp_row_fn tern_exp_row_avx2;
+
 #endif
