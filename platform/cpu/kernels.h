@@ -65,6 +65,8 @@ typedef void tern_rms_norm_fn(float *dst, const float *a, const float *weight, s
                               float eps);
 /* n elements to ceil(n / 32) blocks of the record; the last is padded with zeros. */
 typedef void tern_quantize_fn(int8_t *q, float *d, int16_t *sum, const float *x, size_t n);
+/* n floats to halves, as tern_f32_to_f16 rounds them; dst is only as aligned as bytes are. */
+typedef void tern_halves_fn(void *dst, const float *x, size_t n);
 /* In place: an orthogonal Walsh-Hadamard transform, its own inverse. x is cut into parts whose
  * sizes are powers of two, the largest first (96 = 64 + 32). In a part of size s: for h = 1, 2,
  * 4, .. below s, each pair (x[i], x[i + h]), i / h even, becomes (a + b, a - b); then all are
@@ -130,6 +132,7 @@ struct tern_kernels {
     tern_matmul_fn *matmul_exact; /* any type with codes, decoded to floats as it is used */
     tern_rms_norm_fn *rms_norm;
     tern_quantize_fn *quantize;
+    tern_halves_fn *halves;
     tern_hadamard_fn *hadamard;
     tern_rope_fn *rope_norm, *rope_neox;
     tern_mul_act_fn *silu_mul, *gelu_mul;

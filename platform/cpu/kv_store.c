@@ -1,6 +1,5 @@
 #include "platform/cpu/kv_store.h"
 
-#include "platform/cpu/kernels.h"
 #include "quant/half.h"
 
 #include <math.h>
@@ -47,21 +46,12 @@ size_t tern_kv_k_bytes(enum tern_type type, size_t dim)
 }
 
 /* 32 values, of which n are given, to q; returns d as f16. */
-static uint16_t quantize(int8_t q[TERN_SUB], const float *x, size_t n)
+static uint16_t quantize(const struct tern_kernels *kernels, int8_t q[TERN_SUB], const float *x,
+                         size_t n)
 {
-    uint32_t max = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t u = tern_half_bits(x[i]) & 0x7fffffffu;
-        max = u > max ? u : max;
-    }
-    memset(q, 0, TERN_SUB);
-    if (max >= 0x7f800000u)
-        return tern_f32_to_f16(NAN);
-    if (tern_half_float(max) < TERN_QUANTIZE_TINY)
-        return 0;
-    const float d = tern_half_float(max) / 127.0f, inverse = 1.0f / d;
-    for (size_t i = 0; i < n; i++)
-        q[i] = (int8_t)(int32_t)(tern_half_bits(x[i] * inverse + 0x1.8p23f) - 0x4b400000u);
+    float d;
+    int16_t sum[2];
+    kernels->quantize(q, &d, sum, x, n);
     return tern_f32_to_f16(d);
 }
 
@@ -105,53 +95,41 @@ static void store_k_q4_0(uint8_t *block, size_t token, const float *k, size_t di
     }
 }
 
-static void store_k_q8_0(uint8_t *block, size_t token, const float *k, size_t dim)
+static void store_k_q8_0(const struct tern_kernels *kernels, uint8_t *block, size_t token,
+                         const float *k, size_t dim)
 {
     for (size_t i = 0; i < dim; i += TERN_SUB, block += TERN_KV_TOKENS * Q8_0_BYTES) {
         int8_t q[TERN_SUB];
-        const uint16_t d = quantize(q, k + i, dim - i < TERN_SUB ? dim - i : TERN_SUB);
+        const size_t n = dim - i < TERN_SUB ? dim - i : TERN_SUB;
+        const uint16_t d = quantize(kernels, q, k + i, n);
         memcpy(block + 2 * token, &d, 2);
         for (size_t j = 0; j < TERN_SUB / 4; j++)
             memcpy(block + 2 * TERN_KV_TOKENS + 4 * (TERN_KV_TOKENS * j + token), q + 4 * j, 4);
     }
 }
 
-/* In a plain loop, which compilers turn into vectors. */
-static void to_halves(uint16_t *restrict to, const float *restrict x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = tern_f32_to_f16(x[i]);
-}
-
 enum { HALVES = 64 }; /* converted at a time */
 
-static void store_k_f16(uint8_t *block, size_t token, const float *k, size_t dim)
+static void store_k_f16(const struct tern_kernels *kernels, uint8_t *block, size_t token,
+                        const float *k, size_t dim)
 {
     uint16_t halves[HALVES];
     uint8_t *at = block + 2 * token;
     for (size_t i = 0; i < dim; i += HALVES) {
         const size_t n = dim - i < HALVES ? dim - i : HALVES;
-        to_halves(halves, k + i, n);
+        kernels->halves(halves, k + i, n);
         for (size_t j = 0; j < n; j++, at += 2 * TERN_KV_TOKENS)
             memcpy(at, halves + j, 2);
     }
 }
 
-static void store_v_f16(uint8_t *row, const float *v, size_t dim)
-{
-    uint16_t halves[HALVES];
-    for (size_t i = 0; i < dim; i += HALVES) {
-        const size_t n = dim - i < HALVES ? dim - i : HALVES;
-        to_halves(halves, v + i, n);
-        memcpy(row + 2 * i, halves, 2 * n);
-    }
-}
-
-static void store_v_q8_0(uint8_t *row, const float *v, size_t dim)
+static void store_v_q8_0(const struct tern_kernels *kernels, uint8_t *row, const float *v,
+                         size_t dim)
 {
     for (size_t i = 0; i < dim; i += TERN_SUB, row += Q8_0_BYTES) {
         int8_t q[TERN_SUB];
-        const uint16_t d = quantize(q, v + i, dim - i < TERN_SUB ? dim - i : TERN_SUB);
+        const size_t n = dim - i < TERN_SUB ? dim - i : TERN_SUB;
+        const uint16_t d = quantize(kernels, q, v + i, n);
         memcpy(row, &d, 2);
         memcpy(row + 2, q, TERN_SUB);
     }
@@ -174,27 +152,29 @@ static void store_k_f32(uint8_t *block, size_t token, const float *k, size_t dim
         memcpy(at, k + i, 4);
 }
 
-void tern_kv_store_k(enum tern_type type, void *block, size_t token, const float *k, size_t dim)
+void tern_kv_store_k(const struct tern_kernels *kernels, enum tern_type type, void *block,
+                     size_t token, const float *k, size_t dim)
 {
     if (type == TERN_TYPE_Q8_0)
-        store_k_q8_0(block, token, k, dim);
+        store_k_q8_0(kernels, block, token, k, dim);
     else if (type == TERN_TYPE_Q4_0)
         store_k_q4_0(block, token, k, dim);
     else if (type == TERN_TYPE_F16)
-        store_k_f16(block, token, k, dim);
+        store_k_f16(kernels, block, token, k, dim);
     else
         store_k_f32(block, token, k, dim);
 }
 
-void tern_kv_store_v(enum tern_type type, void *block, size_t token, const float *v, size_t dim)
+void tern_kv_store_v(const struct tern_kernels *kernels, enum tern_type type, void *block,
+                     size_t token, const float *v, size_t dim)
 {
     uint8_t *row = (uint8_t *)block + token * row_bytes(type, dim);
     if (type == TERN_TYPE_Q8_0)
-        store_v_q8_0(row, v, dim);
+        store_v_q8_0(kernels, row, v, dim);
     else if (type == TERN_TYPE_Q4_0)
         store_v_q4_0(row, v, dim);
     else if (type == TERN_TYPE_F16)
-        store_v_f16(row, v, dim);
+        kernels->halves(row, v, dim);
     else
         memcpy(row, v, 4 * dim);
 }

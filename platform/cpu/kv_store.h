@@ -23,6 +23,7 @@
 #ifndef TERN_KV_STORE_H
 #define TERN_KV_STORE_H
 
+#include "platform/cpu/kernels.h"
 #include "quant/format.h"
 
 #include <stdbool.h>
@@ -42,7 +43,9 @@ size_t tern_kv_v_row_bytes(enum tern_type type, size_t dim);
 /* k of the panel: dim, rounded up to 32 for q8_0 and q4_0. A query is padded with zeros too. */
 size_t tern_kv_k_cols(enum tern_type type, size_t dim);
 
-void tern_kv_store_k(enum tern_type type, void *block, size_t token, const float *k, size_t dim);
-void tern_kv_store_v(enum tern_type type, void *block, size_t token, const float *v, size_t dim);
+void tern_kv_store_k(const struct tern_kernels *kernels, enum tern_type type, void *block,
+                     size_t token, const float *k, size_t dim);
+void tern_kv_store_v(const struct tern_kernels *kernels, enum tern_type type, void *block,
+                     size_t token, const float *v, size_t dim);
 
 #endif

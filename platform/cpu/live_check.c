@@ -27,7 +27,8 @@ static const char *const names[] = {
     NAMED(matmul_q2_k), NAMED(matmul_q3_k), NAMED(matmul_q4_k), NAMED(matmul_q5_k),
     NAMED(matmul_q6_k), NAMED(matmul_iq4_nl), NAMED(matmul_iq4_xs), NAMED(matmul_mxfp4),
     NAMED(matmul_tq1_0), NAMED(matmul_tq2_0), NAMED(matmul_codes), NAMED(matmul_exact),
-    NAMED(rms_norm), NAMED(quantize), NAMED(hadamard), NAMED(rope_norm), NAMED(rope_neox),
+    NAMED(rms_norm), NAMED(quantize), NAMED(halves), NAMED(hadamard), NAMED(rope_norm),
+    NAMED(rope_neox),
     NAMED(silu_mul), NAMED(gelu_mul), NAMED(add), NAMED(scale), NAMED(softcap), NAMED(softmax),
     NAMED(values_f32), NAMED(values_f16), NAMED(values_q8_0), NAMED(values_q4_0),
     NAMED(merge), NAMED(finish), NAMED(highest), NAMED(exp_row),
@@ -107,6 +108,18 @@ static void compare_bytes(struct workspace *w, const void *ref, const void *got,
     for (size_t i = 0; i < n; i++)
         if (r[i] != g[i])
             note(w, base + i, r[i], g[i]);
+}
+
+/* n halves; a NaN is any NaN. */
+static void compare_halves(struct workspace *w, const void *ref, const void *got, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint16_t r, g;
+        memcpy(&r, (const char *)ref + 2 * i, sizeof r);
+        memcpy(&g, (const char *)got + 2 * i, sizeof g);
+        if (r != g && !((r & 0x7fff) > 0x7c00 && (g & 0x7fff) > 0x7c00))
+            note(w, i, r, g);
+    }
 }
 
 /* --- products --- */
@@ -339,6 +352,17 @@ static void hadamard(float *x, size_t n)
     end(SLOT(hadamard), w);
 }
 
+static void halves(void *dst, const float *x, size_t n)
+{
+    variant.halves(dst, x, n);
+    struct workspace *w = begin(SLOT(halves), n);
+    if (!w)
+        return;
+    tern_kernels_ref.halves(w->a, x, n);
+    compare_halves(w, w->a, dst, n);
+    end(SLOT(halves), w);
+}
+
 static void check_rope(size_t slot, tern_rope_fn *kernel, tern_rope_fn *ref, float *x,
                        const float *cs, size_t n_rot)
 {
@@ -492,7 +516,7 @@ static const struct tern_kernels wrappers = {
     .matmul_q3_k = matmul_q3_k, .matmul_iq4_nl = matmul_iq4_nl, .matmul_iq4_xs = matmul_iq4_xs,
     .matmul_mxfp4 = matmul_mxfp4, .matmul_tq1_0 = matmul_tq1_0, .matmul_tq2_0 = matmul_tq2_0,
     .matmul_codes = matmul_codes, .matmul_exact = matmul_exact,
-    .rms_norm = rms_norm, .quantize = quantize, .hadamard = hadamard,
+    .rms_norm = rms_norm, .quantize = quantize, .halves = halves, .hadamard = hadamard,
     .rope_norm = rope_norm, .rope_neox = rope_neox, .silu_mul = silu_mul, .gelu_mul = gelu_mul,
     .add = add, .scale = scale, .softcap = softcap, .softmax = softmax,
     .values_f32 = values_f32, .values_f16 = values_f16, .values_q8_0 = values_q8_0,

@@ -57,9 +57,10 @@ static void store_kv(const struct tern_cpu *c, const struct tern_op *op, uint32_
     uint8_t *base =
         pool->base + layer->index_in_group * pool->layer_bytes + block * pool->block_bytes;
     for (uint32_t h = 0; h < g->n_kv_heads; h++) {
-        tern_kv_store_k(c->k_type, base + h * pool->k_bytes, token,
+        tern_kv_store_k(c->kernels, c->k_type, base + h * pool->k_bytes, token,
                         turn(c, c->k_type, k + (size_t)h * g->k_dim, g->k_dim, turned), g->k_dim);
-        tern_kv_store_v(c->v_type, base + g->n_kv_heads * pool->k_bytes + h * pool->v_bytes, token,
+        tern_kv_store_v(c->kernels, c->v_type,
+                        base + g->n_kv_heads * pool->k_bytes + h * pool->v_bytes, token,
                         turn(c, c->v_type, v + (size_t)h * g->v_dim, g->v_dim, turned), g->v_dim);
     }
 }

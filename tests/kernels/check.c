@@ -81,6 +81,7 @@ static const struct { const char *name; size_t offset; CMUnitTestFunction check;
     ENTRY(matmul_exact, check_matmul),
     ENTRY(rms_norm, check_rms_norm),
     ENTRY(quantize, check_quantize),
+    ENTRY(halves, check_halves),
     ENTRY(hadamard, check_hadamard),
     ENTRY(rope_norm, check_rope),
     ENTRY(rope_neox, check_rope),

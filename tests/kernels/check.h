@@ -22,6 +22,7 @@ void check_matmul(void **state); /* of every type: the kernel's name says which 
 
 void check_rms_norm(void **state);
 void check_quantize(void **state);
+void check_halves(void **state);
 void check_hadamard(void **state);
 void check_rope(void **state);
 void check_mul_act(void **state);

@@ -1,6 +1,8 @@
 /* check_rows.c: the operations on one row, at lengths around every vector width. */
 #include "tests/kernels/check.h"
 
+#include "quant/half.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,6 +102,37 @@ void check_quantize(void **state)
         assert_same_bits(q[0], q[1], 32 * n_blocks, "quants");
         assert_same_bits(sum[0], sum[1], 2 * n_blocks * sizeof **sum, "sums");
         compare(c, d, n_blocks, round);
+    }
+}
+
+/* Into odd addresses too; numbers that become subnormal, infinite, or stand between two halves. */
+void check_halves(void **state)
+{
+    const struct candidate *c = *state;
+    PICK(tern_halves_fn, ref, c->ref);
+    PICK(tern_halves_fn, got, c->under_test);
+    for (int round = 0; round < 2 * ROUNDS; round++) {
+        const size_t n = pick_length(round), odd = (size_t)(round % 2);
+        float *x = rnd_row(n, round);
+        for (size_t i = 0; i < n; i++) {
+            const float half = tern_f16_to_f32((uint16_t)rnd());
+            if (isfinite(x[i]) && half == half && rnd() % 2)
+                x[i] = half * (1.0f + 0x1p-12f * (float)((int)(rnd() % 33) - 16));
+            else if (x[i] != x[i])
+                x[i] = INFINITY; /* a NaN is any NaN, of halves too */
+        }
+        uint8_t *a = guarded(2 * n + odd), *b = guarded(2 * n + odd);
+        memset(a, 0x5a, 2 * n + odd);
+        memset(b, 0x5a, 2 * n + odd);
+        ref(a + odd, x, n);
+        got(b + odd, x, n);
+        assert_same_bits(a, b, 2 * n + odd, "halves");
+        const float nan = NAN;
+        uint16_t h[2];
+        ref(&h[0], &nan, 1);
+        got(&h[1], &nan, 1);
+        assert_true(isnan(tern_f16_to_f32(h[0])) && isnan(tern_f16_to_f32(h[1])));
+        guarded_free();
     }
 }
 

@@ -11,6 +11,7 @@ static void install(struct tern_kernels *k)
     k->matmul_exact = saboteur_matmul_float;
     k->rms_norm = saboteur_rms_norm;
     k->quantize = saboteur_quantize;
+    k->halves = saboteur_halves;
     k->hadamard = saboteur_hadamard;
     k->rope_norm = saboteur_rope_norm;
     k->rope_neox = saboteur_rope_neox;

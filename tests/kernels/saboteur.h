@@ -12,6 +12,7 @@ tern_matmul_fn saboteur_matmul_float; /* two chains, over even and odd k, added 
 
 tern_rms_norm_fn saboteur_rms_norm;
 tern_quantize_fn saboteur_quantize;
+tern_halves_fn saboteur_halves;
 tern_hadamard_fn saboteur_hadamard;
 tern_rope_fn saboteur_rope_norm, saboteur_rope_neox;
 tern_mul_act_fn saboteur_silu_mul, saboteur_gelu_mul;

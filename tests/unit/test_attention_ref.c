@@ -71,10 +71,11 @@ static void store(struct cache *c)
 {
     for (size_t t = 0; t < c->n; t++) {
         const size_t b = t / 16;
-        tern_kv_store_k(c->type, c->k_blocks + b * tern_kv_k_bytes(c->type, c->dim), t % 16,
-                        c->k + t * c->dim, c->dim);
-        tern_kv_store_v(c->type, c->v_blocks + b * tern_kv_v_bytes(c->type, c->dim), t % 16,
-                        c->v + t * c->dim, c->dim);
+        uint8_t *k = c->k_blocks + b * tern_kv_k_bytes(c->type, c->dim);
+        uint8_t *v = c->v_blocks + b * tern_kv_v_bytes(c->type, c->dim);
+        const struct tern_kernels *kernels = &tern_kernels_ref;
+        tern_kv_store_k(kernels, c->type, k, t % 16, c->k + t * c->dim, c->dim);
+        tern_kv_store_v(kernels, c->type, v, t % 16, c->v + t * c->dim, c->dim);
     }
 }
 

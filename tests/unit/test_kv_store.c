@@ -83,8 +83,8 @@ static void every_token_reads_back_what_was_stored(void **state)
             const size_t token = i * 5 % 16;
             fill(k[token], dim);
             fill(v[token], dim);
-            tern_kv_store_k(type, kb, token, k[token], dim);
-            tern_kv_store_v(type, vb, token, v[token], dim);
+            tern_kv_store_k(&tern_kernels_ref, type, kb, token, k[token], dim);
+            tern_kv_store_v(&tern_kernels_ref, type, vb, token, v[token], dim);
         }
         for (size_t token = 0; token < 16; token++) {
             read_k(type, kb, token, got, dim);
@@ -110,7 +110,7 @@ static void a_token_leaves_the_others_alone(void **state)
         fill(x, dim);
         memset(block, UNTOUCHED, sizeof block);
         memcpy(old, block, sizeof block);
-        tern_kv_store_k(type, block, token, x, dim);
+        tern_kv_store_k(&tern_kernels_ref, type, block, token, x, dim);
         for (size_t t = 0; t < 16; t++) {
             tern_unpack_row(type, block, t, cols, after);
             tern_unpack_row(type, old, t, cols, before);
@@ -120,7 +120,7 @@ static void a_token_leaves_the_others_alone(void **state)
                 assert_memory_equal(before, after, row);
         }
         memset(block, UNTOUCHED, sizeof block);
-        tern_kv_store_v(type, block, token, x, dim);
+        tern_kv_store_v(&tern_kernels_ref, type, block, token, x, dim);
         assert_memory_equal(block, old, token * row);
         assert_memory_equal(block + (token + 1) * row, old, sizeof block - (token + 1) * row);
     }
@@ -151,7 +151,7 @@ static void quants_are_those_of_activations(void **state)
     uint8_t block[16 * 68];
     fill(x, 64);
     tern_kernels_ref.quantize(q, d, sum, x, 64);
-    tern_kv_store_v(TERN_TYPE_Q8_0, block, 3, x, 64);
+    tern_kv_store_v(&tern_kernels_ref, TERN_TYPE_Q8_0, block, 3, x, 64);
     for (size_t b = 0; b < 2; b++) {
         const uint8_t *at = block + 3 * 68 + 34 * b;
         assert_int_equal(tern_load_u16(at), tern_f32_to_f16(d[b]));
@@ -170,7 +170,7 @@ static void codes_of_four_bits_are_the_nearest_steps_of_the_largest(void **state
     x[16] = 3;  /* 1.5 steps: to even */
     x[17] = 5;
     x[31] = -3.1f;
-    tern_kv_store_v(TERN_TYPE_Q4_0, block, 5, x, 32);
+    tern_kv_store_v(&tern_kernels_ref, TERN_TYPE_Q4_0, block, 5, x, 32);
     read_v(TERN_TYPE_Q4_0, block, 5, got, 32);
     assert_true(got[3] == 0);
     assert_true(got[7] == -16);
@@ -191,17 +191,17 @@ static void values_beyond_the_range_become_no_finite_number(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
         x[5] = bad[i];
-        tern_kv_store_k(TERN_TYPE_F16, block, 9, x, 8);
+        tern_kv_store_k(&tern_kernels_ref, TERN_TYPE_F16, block, 9, x, 8);
         read_k(TERN_TYPE_F16, block, 9, got, 8);
         assert_false(isfinite(got[5]));
         assert_true(got[4] == 5);
         if (bad[i] == 65520.0f)
             continue;
         uint8_t large[16 * 34];
-        tern_kv_store_v(TERN_TYPE_Q8_0, large, 9, x, 8);
+        tern_kv_store_v(&tern_kernels_ref, TERN_TYPE_Q8_0, large, 9, x, 8);
         read_v(TERN_TYPE_Q8_0, large, 9, got, 8);
         assert_false(isfinite(got[5]));
-        tern_kv_store_v(TERN_TYPE_Q4_0, large, 9, x, 8);
+        tern_kv_store_v(&tern_kernels_ref, TERN_TYPE_Q4_0, large, 9, x, 8);
         read_v(TERN_TYPE_Q4_0, large, 9, got, 8);
         assert_false(isfinite(got[5]));
     }

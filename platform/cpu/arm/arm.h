@@ -10,6 +10,7 @@ tern_matmul_fn tern_matmul_f32_neon, tern_matmul_f16_neon, tern_matmul_bf16_neon
 
 tern_rms_norm_fn tern_rms_norm_neon;
 tern_quantize_fn tern_quantize_neon;
+tern_halves_fn tern_halves_neon;
 tern_hadamard_fn tern_hadamard_neon;
 tern_rope_fn tern_rope_norm_neon, tern_rope_neox_neon;
 tern_mul_act_fn tern_silu_mul_neon, tern_gelu_mul_neon;

@@ -8,6 +8,7 @@ void tern_install_neon(struct tern_kernels *k)
     k->matmul_bf16 = tern_matmul_bf16_neon;
     k->rms_norm = tern_rms_norm_neon;
     k->quantize = tern_quantize_neon;
+    k->halves = tern_halves_neon;
     k->hadamard = tern_hadamard_neon;
     k->rope_norm = tern_rope_norm_neon;
     k->rope_neox = tern_rope_neox_neon;

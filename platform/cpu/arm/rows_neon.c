@@ -4,6 +4,7 @@
 #include "platform/cpu/arm/arm.h"
 
 #include "platform/cpu/arm/math_neon.h"
+#include "quant/half.h"
 
 #ifndef __ARM_NEON
 #error "this file needs NEON"
@@ -91,6 +92,21 @@ void tern_quantize_neon(int8_t *q, float *d, int16_t *sum, const float *x, size_
         float last[32] = {0};
         memcpy(last, x + 32 * b, (n - 32 * b) * sizeof *x);
         quantize_block(q + 32 * b, d + b, sum + 2 * b, last);
+    }
+}
+
+void tern_halves_neon(void *dst, const float *x, size_t n)
+{
+    uint8_t *to = dst;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const float16x4_t low = vcvt_f16_f32(vld1q_f32(x + i));
+        const float16x8_t h = vcvt_high_f16_f32(low, vld1q_f32(x + i + 4));
+        vst1q_u8(to + 2 * i, vreinterpretq_u8_f16(h));
+    }
+    for (; i < n; i++) {
+        const uint16_t h = tern_f32_to_f16(x[i]);
+        memcpy(to + 2 * i, &h, sizeof h);
     }
 }
 

@@ -24,6 +24,7 @@ const struct tern_kernels tern_kernels_ref = {
     .matmul_exact = tern_matmul_exact_ref,
     .rms_norm = tern_rms_norm_ref,
     .quantize = tern_quantize_ref,
+    .halves = tern_halves_ref,
     .hadamard = tern_hadamard_ref,
     .rope_norm = tern_rope_norm_ref,
     .rope_neox = tern_rope_neox_ref,

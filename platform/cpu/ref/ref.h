@@ -9,6 +9,7 @@ tern_matmul_fn tern_matmul_codes_ref, tern_matmul_exact_ref;
 
 tern_rms_norm_fn tern_rms_norm_ref;
 tern_quantize_fn tern_quantize_ref;
+tern_halves_fn tern_halves_ref;
 tern_hadamard_fn tern_hadamard_ref;
 tern_rope_fn tern_rope_norm_ref, tern_rope_neox_ref;
 tern_mul_act_fn tern_silu_mul_ref, tern_gelu_mul_ref;

@@ -1,6 +1,7 @@
 /* Operations on one row of floats, as runtime/DESIGN.md decides their bits. */
 #include "platform/cpu/ref/ref.h"
 
+#include "quant/half.h"
 #include "runtime/real.h"
 
 void tern_rms_norm_ref(float *dst, const float *a, const float *weight, size_t n, float eps)
@@ -46,6 +47,14 @@ void tern_quantize_ref(int8_t *q, float *d, int16_t *sum, const float *x, size_t
 }
 
 /* size is a power of two. */
+void tern_halves_ref(void *dst, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t h = tern_f32_to_f16(x[i]);
+        memcpy((char *)dst + 2 * i, &h, sizeof h);
+    }
+}
+
 static void hadamard_part(float *x, size_t size)
 {
     for (size_t h = 1; h < size; h *= 2)

@@ -25,6 +25,7 @@ void tern_install_avx2(struct tern_kernels *k)
     k->matmul_q8_0 = tern_matmul_q8_0_avx2;
     k->rms_norm = tern_rms_norm_avx2;
     k->quantize = tern_quantize_avx2;
+    k->halves = tern_halves_avx2;
     k->hadamard = tern_hadamard_avx2;
     k->rope_norm = tern_rope_norm_avx2;
     k->rope_neox = tern_rope_neox_avx2;

@@ -3,6 +3,7 @@
 #include "platform/cpu/x86/x86.h"
 
 #include "platform/cpu/x86/math_avx2.h"
+#include "quant/half.h"
 
 #ifndef __AVX2__
 #error "this file needs -mavx2 -mfma -mf16c"
@@ -87,6 +88,20 @@ void tern_quantize_avx2(int8_t *q, float *d, int16_t *sum, const float *x, size_
         float last[32] = {0};
         memcpy(last, x + 32 * b, (n - 32 * b) * sizeof *x);
         quantize_block(q + 32 * b, d + b, sum + 2 * b, last);
+    }
+}
+
+void tern_halves_avx2(void *dst, const float *x, size_t n)
+{
+    char *to = dst;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+        _mm_storeu_si128((__m128i *)(void *)(to + 2 * i), h);
+    }
+    for (; i < n; i++) {
+        const uint16_t h = tern_f32_to_f16(x[i]);
+        memcpy(to + 2 * i, &h, sizeof h);
     }
 }
 

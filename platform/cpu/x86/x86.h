@@ -15,6 +15,7 @@ tern_matmul_fn tern_matmul_codes_avx2, tern_matmul_exact_avx2;
 
 tern_rms_norm_fn tern_rms_norm_avx2;
 tern_quantize_fn tern_quantize_avx2;
+tern_halves_fn tern_halves_avx2;
 tern_hadamard_fn tern_hadamard_avx2;
 tern_rope_fn tern_rope_norm_avx2, tern_rope_neox_avx2;
 tern_mul_act_fn tern_silu_mul_avx2, tern_gelu_mul_avx2;
