@@ -149,6 +149,12 @@ for part in $parts; do
             configure arm -Dwerror=true --cross-file "$cache/arm64/sysroot.meson" \
                 --cross-file tests/qemu/aarch64.meson && {
                 suites arm --timeout-multiplier 20 --suite unit --suite kernels
+                # On an old core too: the suites ran on one that has everything.
+                a53="qemu-aarch64 -cpu cortex-a53 -L /usr/aarch64-linux-gnu -E \
+LD_LIBRARY_PATH=$cache/arm64/root/usr/lib/aarch64-linux-gnu $out/arm/tests/kernels/check_kernels"
+                collect run "$results" arm "Cortex-A53: kernels neon" $a53 neon
+                collect run "$results" arm "Cortex-A53 has no dotprod and says so" \
+                    sh -c "$a53 dotprod; test \$? -eq 77"
                 bits arm "x86 and aarch64" --models llama-q4_0,gemma3 --ids 270 \
                     "qemu-aarch64 -cpu max,sve=off -L /usr/aarch64-linux-gnu -E \
 LD_LIBRARY_PATH=$cache/arm64/root/usr/lib/aarch64-linux-gnu $out/arm/tools/tern"
