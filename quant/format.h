@@ -21,6 +21,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Which way panels are laid out: raised when the bytes of any type's panel move, for images hold
+ * panels. tests/unit/test_image.c holds the bytes to this number. */
+enum { TERN_PANEL_LAYOUT = 1 };
+
 /* Ids as in GGUF. The numbers that are missing were removed from the format. */
 enum tern_type {
     TERN_TYPE_F32 = 0, TERN_TYPE_F16 = 1, TERN_TYPE_Q4_0 = 2, TERN_TYPE_Q4_1 = 3,

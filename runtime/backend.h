@@ -47,7 +47,8 @@ struct tern_backend {
     tern_status (*open)(const struct tern_model *model, const struct tern_backend_plan *plan,
                         const tern_memory arenas[TERN_N_ARENAS], const tern_host *host,
                         void **state, tern_error *err);
-    /* n_rows rows of a weight as they are in the file, from first_row (a multiple of 16) on; a
+    /* Not called for the model of an image: there tern_model_weight says where the weights lie
+     * ready. n_rows rows of a weight as they are in the file, from first_row (a multiple of 16) on; a
      * vector is one row. All rows of a weight come once, in order. The rows may lie in the
      * KV arena, which is not touched before the first submit. */
     tern_status (*upload)(void *state, uint32_t weight, uint32_t first_row, uint32_t n_rows,

@@ -78,7 +78,8 @@ static tern_status lay_out(const tern_plan *plan, const tern_memory *arenas,
     e->model = model;
     e->staging = arenas[TERN_ARENA_KV];
     e->load.total = tern_load_total(model);
-    e->load.whole = model->program.n_weights == 0;
+    e->load.weight = model->image ? model->program.n_weights : 0; /* they are there */
+    e->load.whole = e->load.weight == model->program.n_weights;
     tern_kv_start(&e->parts.kv);
     e->batch = (struct tern_batch){.n_slots = e->limits.n_seqs,
                                    .tokens = parts.tokens,

@@ -22,7 +22,6 @@ enum {
     LEAST_KEY_BYTES = 8 + 1 + 4 + 1,             /* length, one letter, type, the smallest value */
     LEAST_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8,  /* length, one letter, n_dims, dim, type, offset */
     MOST_KEYS = 65536, /* files have some dozens; a lookup while measuring walks them all */
-    MOST_NAME_BYTES = 63,
     MOST_DIMS = 4,
     DEFAULT_ALIGNMENT = 32,
     LEAST_ALIGNMENT = 8,
@@ -223,7 +222,7 @@ const char *tern_gguf_type_name(uint32_t type)
 }
 
 /* Dims and type to bytes. No product is made before it is known to fit. */
-static tern_status size_tensor(struct tern_tensor *t, bool any_type, tern_error *err)
+tern_status tern_gguf_size_tensor(struct tern_tensor *t, bool any_type, tern_error *err)
 {
     static const struct tern_format unknown = {.name = "this type", .n_elems = 1};
     const struct tern_format *f = tern_format_of(t->type);
@@ -250,17 +249,17 @@ static tern_status size_tensor(struct tern_tensor *t, bool any_type, tern_error 
     return TERN_OK;
 }
 
-static tern_status read_name(struct walk *w, uint64_t i, char name[MOST_NAME_BYTES], uint64_t *at,
+static tern_status read_name(struct walk *w, uint64_t i, char name[TERN_GGUF_NAME], uint64_t *at,
                              size_t *size)
 {
     const uint64_t n = tern_read_u64(&w->r);
     *at = w->r.at;
     if (w->r.failed)
         return tern_gguf_short(&w->r, "tensor directory", w->err);
-    if (n == 0 || n > MOST_NAME_BYTES)
+    if (n == 0 || n > TERN_GGUF_NAME)
         return tern_fail(w->err, TERN_BAD_MODEL,
                          "tensor %u: a name of %u bytes, names have 1 to %u", i, n,
-                         (uint64_t)MOST_NAME_BYTES);
+                         (uint64_t)TERN_GGUF_NAME);
     *size = (size_t)n;
     tern_read(&w->r, name, *size);
     if (w->r.failed)
@@ -273,7 +272,7 @@ static tern_status read_name(struct walk *w, uint64_t i, char name[MOST_NAME_BYT
 
 static tern_status read_tensor(struct walk *w, uint64_t i, struct tern_tensor *t)
 {
-    char name[MOST_NAME_BYTES];
+    char name[TERN_GGUF_NAME];
     uint64_t name_at = 0;
     size_t name_size = 0;
     const tern_status status = read_name(w, i, name, &name_at, &name_size);
@@ -290,7 +289,7 @@ static tern_status read_tensor(struct walk *w, uint64_t i, struct tern_tensor *t
     t->offset = tern_read_u64(&w->r);
     if (w->r.failed)
         return tern_gguf_short(&w->r, "tensor directory", w->err);
-    const tern_status sized = size_tensor(t, w->m->any_type, w->err);
+    const tern_status sized = tern_gguf_size_tensor(t, w->m->any_type, w->err);
     return sized ? sized : keep(w, name_at, name_size, &t->name);
 }
 
@@ -421,6 +420,17 @@ static tern_status check_tensors(const struct tern_model *m, uint32_t *order, te
     return TERN_OK;
 }
 
+tern_status tern_gguf_index(struct tern_model *m, uint32_t *by_key, uint32_t *by_name,
+                            tern_error *err)
+{
+    tern_status status = check_keys(m, by_key, err);
+    if (!status)
+        status = check_tensors(m, by_name, err);
+    m->metadata_by_key = by_key;
+    m->tensors_by_name = by_name;
+    return status;
+}
+
 /* --- parts --- */
 
 static tern_status check_split(const struct walk *w, const struct part *p)
@@ -483,7 +493,7 @@ static tern_status count_parts(struct tern_model *m, tern_error *err)
     return TERN_OK;
 }
 
-static tern_status find_architecture(struct tern_model *m, tern_error *err)
+tern_status tern_gguf_architecture(struct tern_model *m, tern_error *err)
 {
     tern_text name = {0};
     const tern_status status = tern_meta_text(m, "general.architecture", &name, err);
@@ -523,11 +533,7 @@ tern_status tern_gguf_read(struct tern_arena *arena, const tern_source *parts, s
     if (arena->base) {
         m->metadata = metadata;
         m->tensors = tensors;
-        m->metadata_by_key = by_key;
-        m->tensors_by_name = by_name;
-        status = check_keys(m, by_key, err);
-        if (!status)
-            status = check_tensors(m, by_name, err);
+        status = tern_gguf_index(m, by_key, by_name, err);
     }
-    return status ? status : find_architecture(m, err);
+    return status ? status : tern_gguf_architecture(m, err);
 }

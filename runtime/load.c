@@ -51,7 +51,7 @@ tern_status tern_load_staging(const tern_model *model, size_t *bytes, tern_error
 uint64_t tern_load_total(const tern_model *model)
 {
     uint64_t total = 0;
-    for (uint32_t w = 0; w < model->program.n_weights; w++)
+    for (uint32_t w = 0; !model->image && w < model->program.n_weights; w++)
         total += tensor_of(model, w)->bytes;
     return total;
 }

@@ -5,6 +5,7 @@
 
 #include "runtime/arena.h"
 #include "runtime/error.h"
+#include "runtime/image.h"
 #include "runtime/recipe.h"
 #include "runtime/text.h"
 #include "runtime/tokenizer.h"
@@ -149,7 +150,8 @@ static tern_status read_parts(struct tern_arena *arena, struct tern_model *m,
                               tern_error *err)
 {
     m->any_type = what == TERN_MODEL_HEADER;
-    tern_status status = tern_gguf_read(arena, parts, n_parts, m, err);
+    tern_status status = tern_image_is(&parts[0]) ? tern_image_read(arena, parts, n_parts, m, err)
+                                                  : tern_gguf_read(arena, parts, n_parts, m, err);
     if (status)
         return status;
     if (what != TERN_MODEL_WHOLE) {
@@ -163,7 +165,9 @@ static tern_status read_parts(struct tern_arena *arena, struct tern_model *m,
         status = tern_vocab_read(arena, m, &m->vocab, err);
     if (!status && arena->base)
         status = read_n_vocab(m, &m->hparams.n_vocab, err);
-    return status ? status : tern_program_build(arena, m, &m->program, err);
+    if (!status)
+        status = tern_program_build(arena, m, &m->program, err);
+    return status || !m->image ? status : tern_image_check_program(m, err);
 }
 
 static tern_status walk(struct tern_arena *arena, struct tern_model *m, const tern_source *parts,

@@ -26,7 +26,8 @@ struct tern_tensor {
     tern_text name;
     uint32_t type, n_dims, part;
     uint64_t dims[4];        /* missing ones are 1 */
-    uint64_t offset, bytes;  /* offset from the start of the part's file */
+    uint64_t offset, bytes;  /* offset from the start of the part's file; bytes as in a GGUF */
+    uint32_t form;           /* in an image: how it lies there (image.h) */
 };
 
 /* Sizes that recipes read, each checked to be within its range before planning. */
@@ -51,6 +52,7 @@ struct tern_model {
     const struct tern_meta *metadata;          /* in the order of the file */
     const struct tern_tensor *tensors;         /* in the order of the files */
     const uint32_t *metadata_by_key, *tensors_by_name; /* sorted by bytes; no two are equal */
+    const struct tern_image_head *image;       /* the image that it is read from; or NULL */
     struct tern_scan *scan;                    /* while measuring, and NULL afterwards */
     tern_text architecture;
     struct tern_hparams hparams;
@@ -83,6 +85,11 @@ tern_status tern_meta_element(const struct tern_model *m, const struct tern_meta
 const char *tern_meta_type_name(uint32_t type, uint32_t element); /* "u32", "array of string" */
 
 const struct tern_tensor *tern_tensor_find(const struct tern_model *m, tern_text name);
+
+/* Where a weight of the program lies in the image, as backends use it, aligned to 64 bytes:
+ * panels, or floats padded with zeros to a multiple of 32. NULL: there is no image, and the
+ * weights come by upload. */
+const void *tern_model_weight(const struct tern_model *m, uint32_t weight);
 
 /* gguf.c: reads header, keys and tensor directory of all parts into the arena. */
 struct tern_arena;

@@ -4,6 +4,7 @@
 #include "quant/format.h"
 #include "runtime/error.h"
 #include "runtime/gguf.h"
+#include "runtime/image.h"
 #include "runtime/text.h"
 #include "runtime/tokenizer.h"
 
@@ -54,6 +55,7 @@ void tern_model_describe(const tern_model *m, tern_model_info *out)
         .n_kv_heads = p->n_kv_heads, .head_dim = p->k_dim, .n_ctx_train = p->n_ctx_train,
         .n_tensors = m->n_tensors, .n_metadata = m->n_metadata, .n_ops = m->program.n_ops,
         .n_kv_groups = m->program.n_kv_groups, .runnable = m->program.n_ops > 0,
+        .is_image = m->image != NULL, .identity = m->image ? m->image->identity : 0,
     };
     (void)tern_meta_text(m, "general.name", &out->name, NULL);
     describe_tokenizer(m, out);

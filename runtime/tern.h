@@ -2,7 +2,8 @@
  *
  * Order of use:
  *
- *   tern_source         where the model's bytes are: mapped, in flash, or read at an offset
+ *   tern_source         where the model's bytes are: mapped, in flash, or read at an offset;
+ *                       a GGUF, or a Tern image that is used where it lies
  *   tern_model_size     how much memory the header, the tokenizer and the program need
  *   tern_model_init     in the caller's memory: every field checked
  *   tern_plan_make      the bytes of every arena, from the header and the limits alone
@@ -137,6 +138,8 @@ TERN_API TERN_MUST_CHECK tern_status tern_model_init(tern_memory mem, const tern
                                                      size_t n_parts, tern_model_parts what,
                                                      tern_model **out, tern_error *err);
 
+/* What a model says of itself. is_image: it lies in a Tern image, which was made of n_parts files
+ * of the GGUF's file_version. */
 typedef struct tern_model_info {
     tern_text name, architecture, tokenizer, pre_tokenizer, chat_template;
     uint32_t file_version, n_parts;
@@ -145,6 +148,8 @@ typedef struct tern_model_info {
     uint64_t n_params, weight_bytes, file_bytes;
     tern_token bos, eos, eot, pad; /* -1: none */
     bool add_bos, runnable;        /* runnable: an engine can be made of it */
+    bool is_image;
+    uint64_t identity;             /* of an image: what tern_image_write was given */
 } tern_model_info;
 
 TERN_API void tern_model_describe(const tern_model *model, tern_model_info *out);
@@ -176,6 +181,34 @@ TERN_API TERN_MUST_CHECK tern_status tern_model_tensor(const tern_model *model, 
 /* One line of text for the i-th op of the program, as recipes emit them. */
 TERN_API TERN_MUST_CHECK tern_status tern_model_op(const tern_model *model, uint32_t i, char *text,
                                                    size_t cap, size_t *n, uint32_t *layer);
+
+/* --- images: a model as it is used, in one piece --- */
+
+/* A Tern image (quant/FORMATS.md) holds the weights as the CPU multiplies by them, the tokenizer's
+ * tables, the metadata and hashes. It is a model's source like a GGUF, whose base is aligned to
+ * 64 bytes (a page is better: 4,096), and is used where it lies: mapped, in flash, or linked
+ * into the program. An engine of it has no weights arena, and tern_engine_load has nothing to
+ * do. The head's hash is checked whenever an image is opened, all of it by tern_image_verify. */
+TERN_API TERN_MUST_CHECK tern_status tern_image_verify(const tern_source *image, tern_error *err);
+
+/* Where an image is written: n bytes at an offset; false: it cannot. Every byte is written once:
+ * from the end of the head on in order, and then the head, which begins at 0. */
+typedef struct tern_sink {
+    bool (*write)(void *self, uint64_t offset, const void *src, size_t n);
+    void *self;
+} tern_sink;
+
+/* Bytes of the image of a model that was read whole from a GGUF, and of the scratch memory,
+ * aligned to 64, that writing it needs. The same model gives the same bytes; identity, the
+ * caller's name for the file (0: none), stands in the head. */
+TERN_API TERN_MUST_CHECK tern_status tern_image_size(const tern_model *model, uint64_t *bytes,
+                                                     size_t *scratch, tern_error *err);
+TERN_API TERN_MUST_CHECK tern_status tern_image_write(const tern_model *model, uint64_t identity,
+                                                      tern_memory scratch, const tern_sink *sink,
+                                                      tern_error *err);
+
+/* XXH64 with seed 0. */
+TERN_API uint64_t tern_hash_of(const void *data, size_t n);
 
 /* --- text and tokens --- */
 
@@ -274,7 +307,7 @@ typedef struct tern_limits {
 
 typedef enum tern_arena_id {
     TERN_ARENA_MODEL,       /* what tern_model_init was given; already in use */
-    TERN_ARENA_WEIGHTS,     /* panels */
+    TERN_ARENA_WEIGHTS,     /* panels; nothing for an image, which has them */
     TERN_ARENA_KV,          /* the pools of blocks; weights are staged there while loading */
     TERN_ARENA_ACTIVATIONS, /* slots of the program, logits */
     TERN_ARENA_SCRATCH,     /* per thread, and the backend's state */

@@ -42,7 +42,8 @@ static void emit_word(struct tern_tok *t, tern_text word)
     const struct tern_merge_rule rule = {rank, v, v->merged};
     n = tern_merge_run(&t->merge, n, &rule);
     for (uint32_t i = 0; i < n; i++)
-        tern_tok_emit(&t->out, (tern_token)t->merge.values[i]);
+        if (t->merge.values[i] < v->n_tokens) /* an image's merges may name anything */
+            tern_tok_emit(&t->out, (tern_token)t->merge.values[i]);
 }
 
 void tern_tok_bpe_run(struct tern_tok *t, tern_text text)

@@ -167,7 +167,7 @@ static void emit_all(struct tern_tok *t, tern_text text, bool control)
         struct tern_special found;
         if (next_special(t->vocab, text, &from, limit, control, &found)) {
             t->held[n_held++] = found;
-            if (found.at != from)
+            if (found.at != from && n_held <= t->vocab->longest_special)
                 continue; /* what is left of it comes first */
         }
         const size_t stop = n_held ? t->held[n_held - 1].at : text.size;

@@ -123,7 +123,8 @@ uint32_t tern_vocab_rank(const struct tern_vocab *v, uint32_t left, uint32_t rig
     const uint32_t at = probe_pair(v, (uint64_t)left << TERN_VOCAB_ID_BITS | right);
     if (at == v->n_pairs || v->pairs[at] == EMPTY_PAIR)
         return TERN_VOCAB_NONE;
-    return (uint32_t)v->pairs[at] & TERN_VOCAB_MAX_MERGES;
+    const uint32_t rank = (uint32_t)v->pairs[at] & TERN_VOCAB_MAX_MERGES;
+    return rank < v->n_merges ? rank : TERN_VOCAB_NONE;
 }
 
 bool tern_vocab_add_pair(struct tern_vocab *v, uint64_t *pairs, uint32_t left, uint32_t right,
@@ -177,7 +178,7 @@ int tern_vocab_byte_of_piece(tern_text piece)
 static bool is_special(const struct tern_vocab *v, uint32_t id)
 {
     const tern_token_kind kind = tern_vocab_piece_kind(v, id);
-    return v->starts[id] != v->starts[id + 1] &&
+    return tern_vocab_piece(v, id).size > 0 &&
            (kind == TERN_TOKEN_CONTROL || kind == TERN_TOKEN_UNKNOWN || kind == TERN_TOKEN_USER);
 }
 
@@ -187,7 +188,8 @@ static uint32_t lower_bound(const struct tern_vocab *v, uint32_t low, uint32_t h
 {
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
-        if ((unsigned char)v->pool[v->starts[v->specials[mid]] + depth] < c)
+        const tern_text piece = tern_vocab_piece(v, v->specials[mid]);
+        if (depth >= piece.size || (unsigned char)piece.data[depth] < c)
             low = mid + 1;
         else
             high = mid;

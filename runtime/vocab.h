@@ -6,6 +6,11 @@
  *   pairs    (left id, right id) -> rank of the merge, all three packed in a word; merged[rank]
  *   special  ids of the pieces that are found in text before anything else, sorted by their
  *            bytes: a sorted list is a trie that needs no nodes
+ *
+ * A GGUF's vocabulary is turned into these tables when it is opened (vocab_read.c); a Tern image
+ * holds them ready, and nobody has looked at them (image_vocab.c). So whoever indexes by a number
+ * that stands in a table checks it then: opening takes no time that grows with the vocabulary,
+ * and tables that lie give wrong tokens, never a wrong address.
  */
 #ifndef TERN_VOCAB_H
 #define TERN_VOCAB_H
@@ -34,7 +39,8 @@ struct tern_vocab {
     tern_token bos, eos, eot, eom, pad, unk, sep;
 
     uint32_t n_tokens, n_slots, n_merges, n_pairs, n_specials;
-    uint32_t longest;         /* bytes of the longest piece */
+    uint32_t pool_bytes;
+    uint32_t longest;         /* bytes of the longest piece, at most TERN_MAX_PIECE */
     uint32_t longest_special; /* of the special ones */
     const char *pool;
     const uint32_t *starts;  /* [n_tokens + 1] */
@@ -51,9 +57,15 @@ struct tern_vocab {
 
 enum { TERN_VOCAB_ENDS = 0x80 };
 
+/* The piece of any number: empty for one that is no id, or that the tables get wrong. */
 static inline tern_text tern_vocab_piece(const struct tern_vocab *v, uint32_t id)
 {
-    return (tern_text){v->pool + v->starts[id], v->starts[id + 1] - v->starts[id]};
+    if (id >= v->n_tokens)
+        return (tern_text){v->pool, 0};
+    const uint32_t from = v->starts[id], to = v->starts[id + 1];
+    if (from > to || to > v->pool_bytes || to - from > v->longest)
+        return (tern_text){v->pool, 0};
+    return (tern_text){v->pool + from, to - from};
 }
 
 static inline tern_token_kind tern_vocab_piece_kind(const struct tern_vocab *v, uint32_t id)

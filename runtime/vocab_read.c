@@ -10,6 +10,7 @@
  */
 #include "runtime/arena.h"
 #include "runtime/error.h"
+#include "runtime/image.h"
 #include "runtime/model.h"
 #include "runtime/reader.h"
 #include "runtime/text.h"
@@ -256,6 +257,7 @@ static tern_status read_pieces(const struct tern_model *m, const struct arrays *
             return unreadable(&r, KEY "token_type", err);
     }
     v->pool = t->pool;
+    v->pool_bytes = at;
     v->starts = t->starts;
     v->kinds = t->kinds;
     if (!tern_vocab_index(v, t->slots))
@@ -481,6 +483,8 @@ tern_status tern_vocab_read(struct tern_arena *arena, const struct tern_model *m
     struct arrays a = {0};
     struct tables t;
     tern_status status = read_family(model, &v, err);
+    if (!status && model->image)
+        return tern_image_vocab(arena, model, &v, out, err);
     if (!status)
         status = find_arrays(model, &v, &a, err);
     if (!status)

@@ -28,7 +28,9 @@ struct tern_settings {
     tern_bias biases[TERN_MAX_BIASES];
     uint32_t n_biases;
     const char *decode_ids, *save_logits, *kl_base;
+    const char *output, *object, *c_array, *symbol, *arch, *cache;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
+    bool verify;
 };
 
 enum tern_option_kind {

@@ -52,8 +52,10 @@ static void write_summary(const struct tern_session *s, struct tern_out *o, bool
             tern_json_i64(o, tokens[i].name, tokens[i].value);
         else if (tokens[i].value >= 0)
             write_number(o, tokens[i].name, (uint64_t)tokens[i].value);
-    if (json)
+    if (json) {
         tern_json_bool(o, "add_bos", m->add_bos);
+        tern_json_bool(o, "image", m->is_image);
+    }
 }
 
 static void write_metadata(const struct tern_session *s, struct tern_out *o, bool json)
@@ -217,6 +219,17 @@ static void write_program(const struct tern_session *s, struct tern_out *o, bool
         tern_json_end(o, ']');
 }
 
+static void write_kind(const struct tern_session *s, const struct tern_settings *settings,
+                       struct tern_out *o)
+{
+    static const char image[] = "a Tern image", verified[] = "a Tern image, every hash right";
+    if (settings->json && settings->verify)
+        tern_json_bool(o, "verified", true);
+    else if (!settings->json && s->info.is_image)
+        write_row(o, "file", settings->verify ? (tern_text){verified, sizeof verified - 1}
+                                              : (tern_text){image, sizeof image - 1});
+}
+
 /* False: a part of the file is not understood. */
 static bool write_all(const struct tern_session *s, const struct tern_settings *settings,
                       const tern_error *why, struct tern_out *o)
@@ -224,6 +237,7 @@ static bool write_all(const struct tern_session *s, const struct tern_settings *
     bool json = settings->json;
     if (json)
         tern_json_begin(o, NULL, '{');
+    write_kind(s, settings, o);
     write_summary(s, o, json);
     if (json) {
         tern_json_bool(o, "runnable", s->info.runnable);
@@ -266,6 +280,11 @@ static int run(const struct tern_settings *settings)
         fprintf(stderr, "tern inspect: %s\n", why.text);
         return 1;
     }
+    if (settings->verify && tern_image_verify(&s.files.parts[0], &s.error) != TERN_OK) {
+        fprintf(stderr, "tern inspect: %s\n", tern_session_line(&s));
+        tern_session_close(&s);
+        return 1;
+    }
     tern_out_open(&out, STDOUT_FILENO);
     bool known = write_all(&s, settings, &why, &out);
     ok = tern_out_flush(&out);
@@ -282,6 +301,8 @@ static const struct tern_option own[] = {
      NULL, "every tensor: name, type, shape, how the CPU multiplies by it"},
     {"--program", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, program), 0, 0, NULL,
      NULL, "the ops of the first layer, and those before and after the layers"},
+    {"--verify", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, verify), 0, 0, NULL,
+     NULL, "checks every hash of a Tern image first; fails if one is wrong"},
     TERN_END_OF_OPTIONS,
 };
 

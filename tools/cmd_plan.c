@@ -53,6 +53,7 @@ static void write_json(const struct tern_session *s, struct tern_out *o)
     tern_json_u64(o, "program", p.program);
     tern_json_u64(o, "stacks", p.stacks);
     tern_json_u64(o, "windows", p.windows);
+    tern_json_u64(o, "image", p.image);
     tern_json_u64(o, "tools", p.tools);
     tern_json_end(o, '}');
     tern_json_u64(o, "process_bytes", p.total);
@@ -82,7 +83,10 @@ static void write_text(const struct tern_session *s, struct tern_out *o)
     write_row(o, "engine", tern_session_engine_bytes(&s->plan));
     write_row(o, "program", p.program);
     write_row(o, "thread stacks", p.stacks);
-    write_row(o, "file windows", p.windows);
+    if (p.image)
+        write_row(o, "mapped image", p.image);
+    else
+        write_row(o, "file windows", p.windows);
     write_row(o, "prompt, answer", p.tools);
     write_row(o, "process", p.total);
 }

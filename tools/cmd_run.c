@@ -1,6 +1,7 @@
 /* cmd_run.c: completes one prompt; run_prompts.c does many. */
 #include "tools/answer.h"
 #include "tools/commands.h"
+#include "tools/image.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 
@@ -149,7 +150,7 @@ static int run(const struct tern_settings *settings)
     struct tern_prompt prompt = {0};
     char line[TERN_ARGS_LINE];
     int code = 1;
-    if (!tern_session_open(&s, settings->model, TERN_MODEL_WHOLE) ||
+    if (!tern_session_open_cached(&s, settings->model, settings->cache) ||
         !tern_session_plan(&s, &limits)) {
         tern_session_report(&s);
     } else if (!take_prompt(&s, settings, &prompt, line)) {
@@ -174,6 +175,8 @@ static const struct tern_option own[] = {
      "FILE", "many prompts: a JSON object a line, {\"prompt\": ..., options by name}"},
     {"--jsonl", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, jsonl), 0, 0, NULL,
      NULL, "with --prompts (and implied by it): a JSON object a line, in order of the file"},
+    {"--cache", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, cache), 0, 0, NULL,
+     "DIR", "keeps an image of a GGUF there, made once, and starts from it (default: off)"},
     TERN_END_OF_OPTIONS,
 };
 

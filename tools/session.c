@@ -76,6 +76,13 @@ uint64_t tern_session_engine_bytes(const tern_plan *plan)
     return sum;
 }
 
+/* All of its pages, though those of tables that no text needs are never touched. */
+static uint64_t image_bytes(const struct tern_session *s)
+{
+    uint64_t page = tern_os_page();
+    return (s->files.image.size + page - 1) / page * page;
+}
+
 struct tern_process tern_session_process(const struct tern_session *s)
 {
     enum { OUTPUT = 64 << 10 }; /* text and ids of one answer */
@@ -84,9 +91,11 @@ struct tern_process tern_session_process(const struct tern_session *s)
         .program = tern_os_program_bytes(),
         .stacks = tern_team_bytes(limits->n_threads),
         .windows = s->files.windows.size,
+        .image = image_bytes(s),
         .tools = (uint64_t)limits->n_seqs * (OUTPUT + (uint64_t)limits->n_ctx * sizeof(tern_token)),
     };
-    p.total = tern_session_engine_bytes(&s->plan) + p.program + p.stacks + p.windows + p.tools;
+    p.total = tern_session_engine_bytes(&s->plan) + p.program + p.stacks + p.windows +
+              p.image + p.tools;
     return p;
 }
 
@@ -96,7 +105,7 @@ static bool check_memory(struct tern_session *s)
     uint64_t have = tern_os_memory_free(), need = tern_session_engine_bytes(&s->plan);
     uint64_t here = tern_session_arena_bytes(&s->plan, TERN_ARENA_MODEL);
     need -= here < need ? here : need;
-    need += tern_team_bytes(s->plan.limits.n_threads);
+    need += tern_team_bytes(s->plan.limits.n_threads) + image_bytes(s);
     if (need <= have)
         return true;
     size_t largest = 0;

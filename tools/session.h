@@ -38,7 +38,7 @@ const char *tern_session_line(const struct tern_session *s);
 int tern_session_report(const struct tern_session *s);
 
 /* What the process takes besides the arenas, and the sum of all. */
-struct tern_process { uint64_t program, stacks, windows, tools, total; };
+struct tern_process { uint64_t program, stacks, windows, image, tools, total; };
 struct tern_process tern_session_process(const struct tern_session *s);
 /* An arena as it is mapped: whole pages. */
 uint64_t tern_session_arena_bytes(const tern_plan *plan, size_t i);

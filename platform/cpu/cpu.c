@@ -41,9 +41,15 @@ static size_t padded(size_t n)
     return (n + 31) / 32 * 32;
 }
 
+/* Those of an image are used where they lie, and never written to. */
 static void lay_out_weights(struct tern_arena *a, const struct tern_model *m, uint8_t **weights)
 {
     for (uint32_t i = 0; i < m->program.n_weights; i++) {
+        if (m->image) {
+            if (weights)
+                weights[i] = (uint8_t *)tern_model_weight(m, i);
+            continue;
+        }
         const struct tern_weight *w = &m->program.weights[i];
         const uint32_t type = m->tensors[w->tensor].type;
         const size_t panels = (w->n_rows + TERN_PANEL_ROWS - 1) / TERN_PANEL_ROWS;
@@ -254,6 +260,8 @@ static tern_status open_state(const struct tern_model *model, const struct tern_
         return tern_fail(err, TERN_BAD_ARGUMENT, "host.cpu %s: no such variant in this build",
                          host->cpu);
     rope_frequencies(&c, -1);
+    for (uint32_t i = 0; model->image && i < c.program->n_weights; i++)
+        rope_frequencies(&c, (int32_t)i);
     *state = arenas[TERN_ARENA_SCRATCH].data;
     memcpy(*state, &c, sizeof c);
     return TERN_OK;

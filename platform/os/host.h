@@ -44,11 +44,13 @@ uint64_t tern_os_program_bytes(void);
 
 /* Opens a model: one file, or all parts of a split file given its first. Answers with one line
  * for a missing file, a directory, an empty file, or something that is no GGUF (safetensors,
- * ONNX, zip, HTML ... are named). Sources read by pread; windows lie in the struct's memory. */
+ * ONNX, zip, HTML ... are named). Sources of a GGUF read by pread; windows lie in the struct's
+ * memory. A Tern image is mapped, and its pages are asked for ahead. */
 typedef struct tern_os_model {
     tern_source parts[TERN_MAX_PARTS];
     size_t n_parts;
     tern_memory windows;
+    tern_memory image; /* mapped, read-only; size 0: the model is no image */
     int files[TERN_MAX_PARTS];
 } tern_os_model;
 tern_status tern_os_open_model(const char *path, tern_os_model *out, tern_error *err);

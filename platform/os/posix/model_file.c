@@ -1,7 +1,9 @@
-/* model_file.c: model files as sources that are read at an offset.
+/* model_file.c: model files as sources that are read at an offset, or images that are mapped.
  *
- * Files are read, not mapped: a file that is cut short while it is mapped ends the process by a
- * signal, and mapped pages would stand beside the panels made of them. What is not a regular
+ * A GGUF is read, not mapped: a file that is cut short while it is mapped ends the process by a
+ * signal, and mapped pages would stand beside the panels made of them. An image is mapped, since
+ * its pages are the panels; it is never written in place: tern build renames a whole one over
+ * what was there, and the old one lives on as long as somebody has it mapped. What is not a regular
  * file is refused before a byte is read, and the kinds of files that people mistake for a model
  * are named by how they begin.
  */
@@ -15,6 +17,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,7 +54,7 @@ static bool begins(const unsigned char *head, size_t n, const char *magic, size_
 
 static const char *advice(void)
 {
-    return "Tern reads GGUF files";
+    return "Tern reads GGUF files and Tern images";
 }
 
 /* Names what a file is that does not begin with "GGUF"; NULL if nothing is recognised. */
@@ -94,13 +97,14 @@ static const char *kind_of(const unsigned char *head, size_t n)
     return NULL;
 }
 
-static tern_status check_head(int fd, const char *path, tern_error *err)
+static tern_status check_head(int fd, const char *path, bool *image, tern_error *err)
 {
     unsigned char head[HEAD_BYTES];
     ssize_t n = pread(fd, head, sizeof head, 0);
     if (n < 0)
         return tern_fail(err, TERN_IO, "%t: %s", shown(path), strerror(errno));
-    if (begins(head, (size_t)n, "GGUF", 4))
+    *image = begins(head, (size_t)n, "TERN", 4);
+    if (*image || begins(head, (size_t)n, "GGUF", 4))
         return TERN_OK;
     if (n < 4)
         return tern_fail(err, TERN_BAD_MODEL, "%t: %i bytes, at least 24 needed; %s",
@@ -124,6 +128,21 @@ static tern_status check_kind(const struct stat *st, const char *path, tern_erro
     return tern_fail(err, TERN_IO, "%t: is %s, a regular file needed", shown(path), kind);
 }
 
+/* The pages are asked for ahead: from a cold disk they are then read in long runs, beside the
+ * work on the first of them. */
+static tern_status map_image(int fd, const char *path, size_t size, tern_os_model *m,
+                             tern_error *err)
+{
+    void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return tern_fail(err, TERN_NO_MEMORY, "%t: mapping %u bytes: %s", shown(path),
+                         (uint64_t)size, strerror(errno));
+    madvise(p, size, MADV_WILLNEED);
+    m->image = (tern_memory){p, size};
+    m->parts[m->n_parts].base = p;
+    return TERN_OK;
+}
+
 static tern_status open_part(const char *path, tern_os_model *m, tern_error *err)
 {
     /* Without O_NONBLOCK a pipe that nobody writes to would be waited for. */
@@ -137,8 +156,14 @@ static tern_status open_part(const char *path, tern_os_model *m, tern_error *err
         s = tern_fail(err, TERN_IO, "%t: %s", shown(path), strerror(errno));
     if (s == TERN_OK)
         s = check_kind(&st, path, err);
+    bool image = false;
     if (s == TERN_OK)
-        s = check_head(fd, path, err);
+        s = check_head(fd, path, &image, err);
+    m->parts[m->n_parts] = (tern_source){.size = (uint64_t)st.st_size, .read = read_at};
+    if (s == TERN_OK && image && m->n_parts > 0)
+        s = tern_fail(err, TERN_BAD_MODEL, "%t: is an image among parts of a GGUF", shown(path));
+    if (s == TERN_OK && image)
+        s = map_image(fd, path, (size_t)st.st_size, m, err);
     if (s != TERN_OK) {
         close(fd);
         return s;
@@ -147,7 +172,6 @@ static tern_status open_part(const char *path, tern_os_model *m, tern_error *err
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 #endif
     m->files[m->n_parts] = fd;
-    m->parts[m->n_parts] = (tern_source){.size = (uint64_t)st.st_size, .read = read_at};
     m->n_parts++;
     return TERN_OK;
 }
@@ -210,7 +234,7 @@ tern_status tern_os_open_model(const char *path, tern_os_model *out, tern_error 
 {
     memset(out, 0, sizeof *out);
     tern_status s = open_parts(path, out, err);
-    if (s == TERN_OK) {
+    if (s == TERN_OK && out->image.size == 0) {
         out->windows = tern_os_map(out->n_parts * WINDOW_BYTES, 0);
         if (out->windows.data == NULL)
             s = tern_fail(err, TERN_NO_MEMORY, "%t: no memory to read it through", shown(path));
@@ -219,7 +243,7 @@ tern_status tern_os_open_model(const char *path, tern_os_model *out, tern_error 
         tern_os_close_model(out);
         return s;
     }
-    for (size_t i = 0; i < out->n_parts; i++) {
+    for (size_t i = 0; i < out->n_parts && out->windows.size > 0; i++) {
         unsigned char *window = (unsigned char *)out->windows.data + i * WINDOW_BYTES;
         out->parts[i].self = &out->files[i];
         out->parts[i].window = (tern_memory){window, WINDOW_BYTES};
@@ -232,5 +256,6 @@ void tern_os_close_model(tern_os_model *m)
     for (size_t i = 0; i < m->n_parts; i++)
         close(m->files[i]);
     tern_os_unmap(m->windows);
+    tern_os_unmap(m->image);
     memset(m, 0, sizeof *m);
 }

@@ -1,0 +1,25 @@
+/* output.h: a file that is there whole or not at all. It is written beside its place under a name
+ * of its own, and takes its place when everything is on the disk; what fails leaves nothing. */
+#ifndef TERN_TOOLS_OUTPUT_H
+#define TERN_TOOLS_OUTPUT_H
+
+#include "tools/args.h"
+
+#include <limits.h>
+
+struct tern_output {
+    char path[PATH_MAX], temporary[PATH_MAX];
+    int fd;    /* -1: not open */
+    int error; /* errno of the write that failed */
+};
+
+/* False: line says why. */
+bool tern_output_open(struct tern_output *o, const char *path, char line[TERN_ARGS_LINE]);
+/* Writes at an offset; false, also when the user interrupts, and then the rest is not tried. */
+bool tern_output_write(struct tern_output *o, uint64_t offset, const void *data, size_t n);
+/* Gives the file its name, unless a write failed. False: nothing is left, and line says why. */
+bool tern_output_finish(struct tern_output *o, char line[TERN_ARGS_LINE]);
+/* Takes it away if it was not finished. */
+void tern_output_drop(struct tern_output *o);
+
+#endif
