@@ -47,10 +47,11 @@ struct tern_backend {
     tern_status (*open)(const struct tern_model *model, const struct tern_backend_plan *plan,
                         const tern_memory arenas[TERN_N_ARENAS], const tern_host *host,
                         void **state, tern_error *err);
-    /* Not called for the model of an image: there tern_model_weight says where the weights lie
-     * ready. n_rows rows of a weight as they are in the file, from first_row (a multiple of 16) on; a
-     * vector is one row. All rows of a weight come once, in order. The rows may lie in the
-     * KV arena, which is not touched before the first submit. */
+    /* n_rows rows of a weight as they are in the file, from first_row (a multiple of 16) on; a
+     * vector is one row. Each row of each weight comes once, in any order, and by several
+     * threads of the host at a time. The rows may lie in the KV arena, which is not touched
+     * before the first submit. Not called for the model of an image: there tern_model_weight
+     * says where the weights lie ready. */
     tern_status (*upload)(void *state, uint32_t weight, uint32_t first_row, uint32_t n_rows,
                           const void *rows, tern_error *err);
     /* At least one row; perhaps none whose logits are wanted. */

@@ -24,7 +24,8 @@ struct tern_parts {
     uint32_t *logit_rows;       /* [n_logit_rows] */
 };
 
-struct tern_load { uint32_t weight, row; uint64_t done, total; bool whole; };
+/* Where loading stands: weights are taken in steps of some rows, counted in each. */
+struct tern_load { uint32_t weight, step; uint64_t done, total; bool whole; };
 
 struct tern_engine {
     tern_error error;

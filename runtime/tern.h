@@ -106,7 +106,9 @@ typedef struct tern_host {
 /* Either base points at all of the file's bytes (mapped, in flash, linked in) and they stay
  * there, or read copies n bytes from an offset and answers false when it cannot. A source that
  * is read needs a window of the caller's memory of at least TERN_SOURCE_WINDOW bytes. release
- * (optional) is told that a range will not be read again, so pages can be given back. */
+ * (optional) is told that a range will not be read again, so pages can be given back. With
+ * by_many both may be called by several threads of the host at a time, and the weights of a
+ * GGUF are loaded by all of them. */
 enum { TERN_SOURCE_WINDOW = 4096 };
 
 typedef struct tern_source {
@@ -116,6 +118,7 @@ typedef struct tern_source {
     void (*release)(void *self, uint64_t offset, uint64_t n);
     void *self;
     tern_memory window;
+    bool by_many;
 } tern_source;
 
 /* --- model: what a file says of itself, its tokenizer and its program --- */

@@ -1,7 +1,7 @@
 /* cache.c: images of GGUF files in a folder, by the identity of the file: its parts' sizes, times
  * and first bytes. A hit is verified whole before it is used, which also brings its pages in;
  * what is found broken or of another version is made again. */
-#include "tools/image.h"
+#include "tools/make_image.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,9 +69,9 @@ bool tern_session_open_cached(struct tern_session *s, const char *path, const ch
         return open_plain(s, path, strerror(errno));
     if (!tern_session_open(s, path, TERN_MODEL_WHOLE))
         return false;
-    const struct tern_image_output o = {.shape = TERN_IMAGE_FILE, .path = name,
+    const struct tern_make_image o = {.shape = TERN_MAKE_FILE, .path = name,
                                         .identity = identity};
-    if (!tern_image_make(s, &o, line))
+    if (!tern_make_image(s, &o, line))
         return open_plain(s, path, line);
     tern_session_close(s);
     return open_hit(s, name, identity) || open_plain(s, path, "the image could not be opened");

@@ -1,6 +1,6 @@
 /* cmd_build.c: a model as an image: a file to be mapped, or an object or array to be linked. */
 #include "tools/commands.h"
-#include "tools/image.h"
+#include "tools/make_image.h"
 #include "tools/options.h"
 
 #include <ctype.h>
@@ -40,13 +40,13 @@ static bool make(struct tern_session *s, const struct tern_settings *settings,
                  char line[TERN_ARGS_LINE])
 {
     const char *symbol = settings->symbol ? settings->symbol : "tern_image";
-    const struct tern_image_output outputs[] = {
-        {.shape = TERN_IMAGE_FILE, .path = settings->output},
-        {TERN_IMAGE_OBJECT, settings->object, symbol, machine_of(settings->arch), 0, false},
-        {.shape = TERN_IMAGE_C_ARRAY, .path = settings->c_array, .symbol = symbol},
+    const struct tern_make_image outputs[] = {
+        {.shape = TERN_MAKE_FILE, .path = settings->output},
+        {TERN_MAKE_OBJECT, settings->object, symbol, machine_of(settings->arch), 0, false},
+        {.shape = TERN_MAKE_C_ARRAY, .path = settings->c_array, .symbol = symbol},
     };
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        if (outputs[i].path && !tern_image_make(s, &outputs[i], line))
+        if (outputs[i].path && !tern_make_image(s, &outputs[i], line))
             return false;
     return true;
 }

@@ -1,7 +1,7 @@
 /* cmd_run.c: completes one prompt; run_prompts.c does many. */
 #include "tools/answer.h"
 #include "tools/commands.h"
-#include "tools/image.h"
+#include "tools/make_image.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 

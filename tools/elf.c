@@ -1,6 +1,6 @@
 /* elf.c: an ELF64 relocatable object around an image, as the System V ABI has it. Little-endian,
  * like every machine that images are for. No relocations and no code: data and names. */
-#include "tools/image.h"
+#include "tools/make_image.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* output.h: a file that is there whole or not at all. It is written beside its place under a name
  * of its own, and takes its place when everything is on the disk; what fails leaves nothing. */
-#ifndef TERN_TOOLS_OUTPUT_H
-#define TERN_TOOLS_OUTPUT_H
+#ifndef TERN_OUTPUT_H
+#define TERN_OUTPUT_H
 
 #include "tools/args.h"
 
-#include <limits.h>
+enum { TERN_OUTPUT_PATH = 4096 };
 
 struct tern_output {
-    char path[PATH_MAX], temporary[PATH_MAX];
+    char path[TERN_OUTPUT_PATH], temporary[TERN_OUTPUT_PATH];
     int fd;    /* -1: not open */
     int error; /* errno of the write that failed */
 };

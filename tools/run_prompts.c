@@ -7,7 +7,7 @@
  */
 #include "tools/answer.h"
 #include "tools/commands.h"
-#include "tools/image.h"
+#include "tools/make_image.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 

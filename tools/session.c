@@ -142,7 +142,7 @@ static bool map_arenas(struct tern_session *s)
 
 static bool load(struct tern_session *s)
 {
-    enum { PIECE = 4 << 20 };
+    enum { PIECE = 16 << 20 }; /* the threads meet once a piece */
     struct tern_progress progress;
     tern_progress_begin(&progress, "loading");
     tern_status status;

@@ -159,7 +159,8 @@ static tern_status open_part(const char *path, tern_os_model *m, tern_error *err
     bool image = false;
     if (s == TERN_OK)
         s = check_head(fd, path, &image, err);
-    m->parts[m->n_parts] = (tern_source){.size = (uint64_t)st.st_size, .read = read_at};
+    m->parts[m->n_parts] = (tern_source){.size = (uint64_t)st.st_size, .read = read_at,
+                                         .by_many = true};
     if (s == TERN_OK && image && m->n_parts > 0)
         s = tern_fail(err, TERN_BAD_MODEL, "%t: is an image among parts of a GGUF", shown(path));
     if (s == TERN_OK && image)

@@ -1,22 +1,22 @@
-/* image.h: images as files, as objects for a linker, and as arrays for a compiler. */
-#ifndef TERN_TOOLS_IMAGE_H
-#define TERN_TOOLS_IMAGE_H
+/* make_image.h: images as files, as objects for a linker, and as arrays for a compiler. */
+#ifndef TERN_MAKE_IMAGE_H
+#define TERN_MAKE_IMAGE_H
 
 #include "tools/output.h"
 #include "tools/session.h"
 
-enum tern_image_shape { TERN_IMAGE_FILE, TERN_IMAGE_OBJECT, TERN_IMAGE_C_ARRAY };
+enum tern_make_shape { TERN_MAKE_FILE, TERN_MAKE_OBJECT, TERN_MAKE_C_ARRAY };
 
 /* Writes the image of the session's model (read whole from a GGUF, or an image itself) to path;
  * symbol and machine (an ELF machine number) are for the two shapes that have them. */
-struct tern_image_output {
-    enum tern_image_shape shape;
+struct tern_make_image {
+    enum tern_make_shape shape;
     const char *path, *symbol;
     uint16_t machine;
     uint64_t identity;
     bool quiet; /* no progress is shown */
 };
-bool tern_image_make(struct tern_session *s, const struct tern_image_output *o,
+bool tern_make_image(struct tern_session *s, const struct tern_make_image *o,
                      char line[TERN_ARGS_LINE]);
 
 /* elf.c: what stands around an image in a relocatable object: a section of read-only data, page
@@ -30,8 +30,8 @@ struct tern_elf {
 bool tern_elf_make(struct tern_elf *e, const char *symbol, uint16_t machine, uint64_t bytes);
 
 /* cache.c: opens path as tern_session_open does, by way of an image in folder (NULL: off): the
- * one made of the same file before, verified, or one that is made now. Where no image can be had the GGUF
- * is opened, and a line on standard error says why. */
+ * one made of the same file before, verified, or one that is made now. Where no image can be
+ * had the GGUF is opened, and a line on standard error says why. */
 bool tern_session_open_cached(struct tern_session *s, const char *path, const char *folder);
 
 #endif

@@ -1,6 +1,6 @@
-/* image.c: writes an image in one of three shapes. In each a byte of the image has a place that
- * is known beforehand, so all are written as the core hands the bytes over, in one pass. */
-#include "tools/image.h"
+/* make_image.c: writes an image in one of three shapes. In each a byte of the image has a place
+ * that is known beforehand, so all are written as the core hands the bytes over, in one pass. */
+#include "tools/make_image.h"
 
 #include "tools/interrupt.h"
 
@@ -12,7 +12,7 @@
 enum { LINE_BYTES = 16, LINE_TEXT = 5 * LINE_BYTES + 1, LINES = 256 };
 
 struct making {
-    const struct tern_image_output *asked;
+    const struct tern_make_image *asked;
     struct tern_output *file;
     struct tern_progress progress;
     uint64_t bytes, done, text_at; /* text_at: where the first byte of a C array stands */
@@ -50,9 +50,9 @@ static bool take(void *self, uint64_t offset, const void *src, size_t n)
     m->done += n;
     if (!m->asked->quiet)
         tern_progress_show(&m->progress, m->done, m->bytes);
-    if (m->asked->shape == TERN_IMAGE_C_ARRAY)
+    if (m->asked->shape == TERN_MAKE_C_ARRAY)
         return write_text(m, offset, src, n);
-    return tern_output_write(m->file, offset + (m->asked->shape == TERN_IMAGE_OBJECT
+    return tern_output_write(m->file, offset + (m->asked->shape == TERN_MAKE_OBJECT
                                                     ? TERN_ELF_IMAGE_AT : 0), src, n);
 }
 
@@ -60,13 +60,13 @@ static bool take(void *self, uint64_t offset, const void *src, size_t n)
 static bool write_around(struct making *m)
 {
     static struct tern_elf elf;
-    const struct tern_image_output *o = m->asked;
+    const struct tern_make_image *o = m->asked;
     char text[1024];
-    if (o->shape == TERN_IMAGE_OBJECT)
+    if (o->shape == TERN_MAKE_OBJECT)
         return tern_elf_make(&elf, o->symbol, o->machine, m->bytes) &&
                tern_output_write(m->file, 0, elf.head, sizeof elf.head) &&
                tern_output_write(m->file, elf.tail_at, elf.tail, elf.tail_bytes);
-    if (o->shape == TERN_IMAGE_FILE)
+    if (o->shape == TERN_MAKE_FILE)
         return true;
     int n = snprintf(text, sizeof text,
                      "/* A Tern image, made by tern build. */\n"
@@ -114,7 +114,7 @@ static bool build(struct making *m, struct tern_session *s)
     return ok;
 }
 
-bool tern_image_make(struct tern_session *s, const struct tern_image_output *o,
+bool tern_make_image(struct tern_session *s, const struct tern_make_image *o,
                      char line[TERN_ARGS_LINE])
 {
     static struct tern_output file;

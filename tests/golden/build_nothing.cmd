@@ -1,0 +1,2 @@
+# exit 2
+$TERN build $TINY/llama-q8_0.gguf

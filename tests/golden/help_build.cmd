@@ -1,0 +1,1 @@
+$TERN build --help

@@ -1,0 +1,2 @@
+# exit 1
+$TERN inspect $TINY/llama-q8_0.gguf --verify
