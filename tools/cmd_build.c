@@ -39,7 +39,7 @@ static uint16_t machine_of(const char *arch)
 static bool make(struct tern_session *s, const struct tern_settings *settings,
                  char line[TERN_ARGS_LINE])
 {
-    const char *symbol = settings->symbol ? settings->symbol : "tern_image";
+    const char *symbol = settings->symbol ? settings->symbol : "model_image";
     const struct tern_make_image outputs[] = {
         {.shape = TERN_MAKE_FILE, .path = settings->output},
         {TERN_MAKE_OBJECT, settings->object, symbol, machine_of(settings->arch), 0, false},
@@ -77,7 +77,7 @@ static const struct tern_option own[] = {
     {"--c-array", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, c_array), 0, 0, NULL,
      "FILE", "the image as C source; five times as large, so for small models"},
     {"--symbol", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, symbol), 0, 0, NULL,
-     "NAME", "what the object or array is called (default: tern_image)"},
+     "NAME", "what the object or array is called (default: model_image)"},
     {"--arch", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, arch), 0, 0, NULL,
      "ARCH", "of the object: x86_64 or aarch64 (default: this machine's)"},
     TERN_END_OF_OPTIONS,

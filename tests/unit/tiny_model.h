@@ -21,6 +21,7 @@ struct tiny {
     enum change change;
     uint64_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim;
     bool has_output;       /* of its own, not tied */
+    const char *tokenizer; /* NULL: llama */
     void (*more)(struct gguf_writer *w);
 };
 
@@ -178,7 +179,7 @@ static inline struct gguf_writer tiny_make(const struct tiny *t)
     tiny_int(&w, t, ".rope.dimension_count", t->head_dim);
     tiny_f32(&w, t, ".rope.freq_base", 10000);
     tiny_f32(&w, t, ".attention.layer_norm_rms_epsilon", 1e-5f);
-    tiny_text(&w, t, "tokenizer.ggml.model", "llama");
+    tiny_text(&w, t, "tokenizer.ggml.model", t->tokenizer ? t->tokenizer : "llama");
     tiny_list(&w, t, "tokenizer.ggml.tokens", TERN_META_STRING);
     tiny_list(&w, t, "tokenizer.ggml.scores", TERN_META_F32);
     tiny_list(&w, t, "tokenizer.ggml.token_type", TERN_META_I32);
