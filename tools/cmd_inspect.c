@@ -29,6 +29,7 @@ static void write_summary(const struct tern_session *s, struct tern_out *o, bool
     const struct { const char *name; tern_text value; } texts[] = {
         {"name", m->name}, {"architecture", m->architecture}, {"tokenizer", m->tokenizer},
         {"pre_tokenizer", m->pre_tokenizer},
+        {"format", m->is_image ? (tern_text){"Tern image", 10} : (tern_text){"GGUF", 4}},
     };
     const struct { const char *name; uint64_t value; } numbers[] = {
         {"file_version", m->file_version}, {"n_parts", m->n_parts}, {"file_bytes", m->file_bytes},
@@ -52,10 +53,8 @@ static void write_summary(const struct tern_session *s, struct tern_out *o, bool
             tern_json_i64(o, tokens[i].name, tokens[i].value);
         else if (tokens[i].value >= 0)
             write_number(o, tokens[i].name, (uint64_t)tokens[i].value);
-    if (json) {
+    if (json)
         tern_json_bool(o, "add_bos", m->add_bos);
-        tern_json_bool(o, "image", m->is_image);
-    }
 }
 
 static void write_metadata(const struct tern_session *s, struct tern_out *o, bool json)
@@ -219,17 +218,6 @@ static void write_program(const struct tern_session *s, struct tern_out *o, bool
         tern_json_end(o, ']');
 }
 
-static void write_kind(const struct tern_session *s, const struct tern_settings *settings,
-                       struct tern_out *o)
-{
-    static const char image[] = "a Tern image", verified[] = "a Tern image, every hash right";
-    if (settings->json && settings->verify)
-        tern_json_bool(o, "verified", true);
-    else if (!settings->json && s->info.is_image)
-        write_row(o, "file", settings->verify ? (tern_text){verified, sizeof verified - 1}
-                                              : (tern_text){image, sizeof image - 1});
-}
-
 /* False: a part of the file is not understood. */
 static bool write_all(const struct tern_session *s, const struct tern_settings *settings,
                       const tern_error *why, struct tern_out *o)
@@ -237,7 +225,6 @@ static bool write_all(const struct tern_session *s, const struct tern_settings *
     bool json = settings->json;
     if (json)
         tern_json_begin(o, NULL, '{');
-    write_kind(s, settings, o);
     write_summary(s, o, json);
     if (json) {
         tern_json_bool(o, "runnable", s->info.runnable);
@@ -280,11 +267,8 @@ static int run(const struct tern_settings *settings)
         fprintf(stderr, "tern inspect: %s\n", why.text);
         return 1;
     }
-    if (settings->verify && tern_image_verify(&s.files.parts[0], &s.error) != TERN_OK) {
-        fprintf(stderr, "tern inspect: %s\n", tern_session_line(&s));
-        tern_session_close(&s);
-        return 1;
-    }
+    if (settings->verify && tern_image_verify(&s.files.parts[0], &s.error) != TERN_OK)
+        return tern_session_report(&s);
     tern_out_open(&out, STDOUT_FILENO);
     bool known = write_all(&s, settings, &why, &out);
     ok = tern_out_flush(&out);

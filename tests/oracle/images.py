@@ -37,7 +37,7 @@ def answers(model, ids):
 
 def described(model):
     d = ask("inspect", model, "--tensors", "--program")
-    for key in ("file_bytes", "n_parts", "n_metadata", "image"):
+    for key in ("file_bytes", "n_parts", "n_metadata", "format"):
         d.pop(key, None)
     for key in ("split.no", "split.count", "split.tensors.count", "general.alignment"):
         d["metadata"].pop(key, None)
