@@ -71,7 +71,8 @@ bool tern_session_open_cached(struct tern_session *s, const char *path, const ch
         return false;
     const struct tern_make_image o = {.shape = TERN_MAKE_FILE, .path = name,
                                         .identity = identity};
-    if (!tern_make_image(s, &o, line))
+    uint64_t bytes;
+    if (!tern_make_image(s, &o, &bytes, line))
         return open_plain(s, path, line);
     tern_session_close(s);
     return open_hit(s, name, identity) || open_plain(s, path, "the image could not be opened");

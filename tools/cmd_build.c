@@ -4,6 +4,7 @@
 #include "tools/options.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,10 +46,18 @@ static bool make(struct tern_session *s, const struct tern_settings *settings,
         {TERN_MAKE_OBJECT, settings->object, symbol, machine_of(settings->arch), 0, false},
         {.shape = TERN_MAKE_C_ARRAY, .path = settings->c_array, .symbol = symbol},
     };
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        if (outputs[i].path && !tern_make_image(s, &outputs[i], line))
+    uint64_t bytes;
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        if (!outputs[i].path)
+            continue;
+        if (!tern_make_image(s, &outputs[i], &bytes, line))
             return false;
-    return true;
+        printf("%s: an image of %llu bytes\n", outputs[i].path, (unsigned long long)bytes);
+    }
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return true;
+    snprintf(line, TERN_ARGS_LINE, "standard output: %s", strerror(errno));
+    return false;
 }
 
 static int run(const struct tern_settings *settings)

@@ -114,7 +114,7 @@ static bool build(struct making *m, struct tern_session *s)
     return ok;
 }
 
-bool tern_make_image(struct tern_session *s, const struct tern_make_image *o,
+bool tern_make_image(struct tern_session *s, const struct tern_make_image *o, uint64_t *bytes,
                      char line[TERN_ARGS_LINE])
 {
     static struct tern_output file;
@@ -124,6 +124,7 @@ bool tern_make_image(struct tern_session *s, const struct tern_make_image *o,
     if (!o->quiet)
         tern_progress_begin(&m.progress, "building");
     bool ok = build(&m, s);
+    *bytes = m.bytes;
     if (!o->quiet)
         tern_progress_end(&m.progress);
     if (ok || file.error)

@@ -8,7 +8,8 @@
 enum tern_make_shape { TERN_MAKE_FILE, TERN_MAKE_OBJECT, TERN_MAKE_C_ARRAY };
 
 /* Writes the image of the session's model (read whole from a GGUF, or an image itself) to path;
- * symbol and machine (an ELF machine number) are for the two shapes that have them. */
+ * symbol and machine (an ELF machine number) are for the two shapes that have them. bytes: of the
+ * image. */
 struct tern_make_image {
     enum tern_make_shape shape;
     const char *path, *symbol;
@@ -16,7 +17,7 @@ struct tern_make_image {
     uint64_t identity;
     bool quiet; /* no progress is shown */
 };
-bool tern_make_image(struct tern_session *s, const struct tern_make_image *o,
+bool tern_make_image(struct tern_session *s, const struct tern_make_image *o, uint64_t *bytes,
                      char line[TERN_ARGS_LINE]);
 
 /* elf.c: what stands around an image in a relocatable object: a section of read-only data, page

@@ -1,2 +1,2 @@
 # exit 1
-$TERN build $TINY/llama-q8_0.gguf -o m.tern && head -c 100000 m.tern > n.tern; $TERN run n.tern -p hi
+$TERN build $TINY/llama-q8_0.gguf -o m.tern >/dev/null && head -c 100000 m.tern > n.tern; $TERN run n.tern -p hi

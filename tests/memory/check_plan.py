@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 MIB = 1 << 20
 TIME = "/usr/bin/time"
@@ -33,6 +34,8 @@ def hold(model, context, threads, *more):
     ids = ",".join(str(3 + i % 29) for i in range(context - 8))
     used = peak([tern, "run", model, *sized, "--ids", ids, "--temp", "0", "--ignore-eos"])
     room = plan["process_bytes"] - used
+    if model.endswith(".tern") and plan["arenas"]["weights"]:
+        sys.exit(f"{model}: an image has a weights arena")
     print(f"{os.path.basename(model)} -c {context} -t {threads} {' '.join(more)}: "
           f"planned {plan['process_bytes'] / MIB:.2f}, used {used / MIB:.2f}, "
           f"{room / MIB:.2f} MiB left")
@@ -42,7 +45,21 @@ def hold(model, context, threads, *more):
 if not os.path.exists(TIME):
     print(f"skipped: {TIME} (GNU time) is not installed")
     sys.exit(77)
+
+
+def built(name, folder):
+    """The image of a small model."""
+    image = os.path.join(folder, name + ".tern")
+    subprocess.run([tern, "build", f"{sys.argv[2]}/{name}.gguf", "-o", image], check=True,
+                   stdout=subprocess.DEVNULL)
+    return image
+
+
 ok = True
+with tempfile.TemporaryDirectory() as images:
+    for name in ("llama-q8_0", "gemma3-window8", "qwen2-k"):
+        for threads in (1, 2):
+            ok &= hold(built(name, images), 1024, threads)
 cases = [(m, 1024, t, []) for m in ("llama-q8_0", "gemma3-window8", "qwen2-k") for t in (1, 2)]
 cases += [("llama-q8_0", 1024, 2, ["--kv-k", "q8_0", "--kv-v", "f32"]),
           ("llama-q8_0", 1024, 2, ["--kv-k", "q4_0", "--kv-v", "q4_0"]),

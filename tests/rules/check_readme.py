@@ -2,11 +2,13 @@
 
     check_readme.py README TERN TINY
 """
+import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
-readme, tern, tiny = sys.argv[1:4]
+readme, tern, tiny = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
 model = pathlib.Path(tiny, "llama-q8_0.gguf")
 if not model.exists():
     print("skipped: no small models (they need numpy)")
@@ -20,7 +22,9 @@ for line in pathlib.Path(readme).read_text().splitlines():
     command = command.replace("build/tools/tern", tern, 1)
     if " bench " in command:
         command += " --prefill 8 --decode 2 --repeat 1"
-    r = subprocess.run(command, shell=True, capture_output=True, stdin=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as here:
+        r = subprocess.run(command, shell=True, capture_output=True, stdin=subprocess.DEVNULL,
+                           cwd=here)
     if r.returncode or not r.stdout:
         print(f"{line.strip()}: exit {r.returncode}: {r.stderr.decode(errors='replace')[-300:]}")
         wrong += 1
