@@ -65,6 +65,9 @@ struct tern_backend {
      * the bit. Rows are in the host's memory, of any length and alignment. */
     float (*highest)(const void *state, const float *x, size_t n);
     void (*exp_row)(const void *state, float *x, size_t n, float max, float t);
+    /* Under limits.timings: whether submits keep their times, and the i-th of the last one. */
+    void (*keep_timings)(void *state, bool on);
+    bool (*timing_at)(const void *state, size_t i, tern_timing *out);
     void (*close)(void *state);
 };
 

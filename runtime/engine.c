@@ -26,6 +26,8 @@ struct tern_engine *tern_engine_lay_out(struct tern_arena *state, struct tern_ar
     parts->positions = tern_carve(state, limits->chunk, sizeof *parts->positions, 64);
     parts->spans = tern_carve(state, limits->n_seqs, sizeof *parts->spans, 64);
     parts->logit_rows = tern_carve(state, limits->n_logit_rows, sizeof *parts->logit_rows, 64);
+    parts->timings = tern_carve(state, limits->timings ? limits->n_logit_rows : 0,
+                                sizeof *parts->timings, 64);
     return e;
 }
 

@@ -22,6 +22,7 @@ struct tern_parts {
     uint32_t *positions;        /* [chunk] */
     struct tern_span *spans;    /* [n_seqs] */
     uint32_t *logit_rows;       /* [n_logit_rows] */
+    tern_timing *timings;       /* [n_logit_rows] of sampling, under limits.timings */
 };
 
 /* Where loading stands: weights are taken in steps of some rows, counted in each. */
@@ -42,6 +43,8 @@ struct tern_engine {
     const float *logits;        /* of the last batch */
     size_t logit_stride;
     uint32_t n_hand_logits;     /* what tern_logits may show */
+    bool keeps_timings;
+    uint32_t n_timings;         /* of sampling */
 };
 
 struct tern_engine *tern_engine_lay_out(struct tern_arena *state, struct tern_arena *sampler,
@@ -56,6 +59,10 @@ void tern_batch_add(struct tern_engine *e, struct tern_sequence *s, uint32_t n_r
 tern_status tern_batch_run(struct tern_engine *e);
 /* After a run: the rows are computed; the index learns of them and windows move on. */
 void tern_batch_settle(struct tern_engine *e, struct tern_sequence *s, uint32_t n_rows);
+
+/* timing.c: the time, 0 where none is kept, and a stretch of sampling that began then. */
+uint64_t tern_timing_begin(const struct tern_engine *e);
+void tern_timing_end(struct tern_engine *e, uint64_t start_ns);
 
 /* load.c: bytes of the scratch arena that weights pass through. */
 tern_status tern_load_staging(const tern_model *model, size_t *bytes, tern_error *err);

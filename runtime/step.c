@@ -15,6 +15,7 @@ void tern_batch_begin(struct tern_engine *e)
 {
     e->batch.n_rows = e->batch.n_spans = e->batch.n_logits = 0;
     e->n_hand_logits = 0;
+    e->n_timings = 0;
 }
 
 void tern_batch_add(struct tern_engine *e, struct tern_sequence *s, uint32_t n_rows,
@@ -117,6 +118,7 @@ static tern_status step(struct tern_engine *e)
         tern_batch_add(e, s, sch->turns[i].n_rows, tern_logits_from(s), tern_logits_to(s));
     }
     status = tern_batch_run(e);
+    const uint64_t sampling = tern_timing_begin(e);
     uint32_t row = 0;
     for (uint32_t i = 0; !status && i < sch->n_turns; i++) {
         struct tern_sequence *s = &e->parts.seqs[sch->turns[i].slot];
@@ -124,6 +126,7 @@ static tern_status step(struct tern_engine *e)
         tern_batch_settle(e, s, n_rows);
         row = use_logits(e, s, at, n_rows, row);
     }
+    tern_timing_end(e, sampling);
     return status;
 }
 
@@ -295,9 +298,11 @@ tern_status tern_sample(tern_engine *e, tern_seq seq, const float *logits, tern_
     if (!logits || !out)
         return tern_fail(&e->error, TERN_BAD_ARGUMENT, "sample: an argument is NULL");
     const uint32_t saved = tern_float_enter();
+    const uint64_t start = tern_timing_begin(e);
     const tern_status status =
         tern_sampler_choose(&e->parts.sampler, &s->options.sampling, logits, s->tokens,
                             s->n_tokens, s->n_tokens, out, &e->error);
+    tern_timing_end(e, start);
     tern_float_leave(saved);
     return status;
 }

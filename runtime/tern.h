@@ -306,6 +306,7 @@ typedef struct tern_limits {
     tern_kv_type k_type, v_type;
     bool exact;           /* activations, K and V stay float32: to compare with a float model */
     bool no_kv_sharing;   /* no prefix is looked up or kept */
+    bool timings;         /* there is room for the times of one step: tern_timings_keep */
 } tern_limits;
 
 typedef enum tern_arena_id {
@@ -472,6 +473,26 @@ TERN_API TERN_MUST_CHECK tern_status tern_decode(tern_engine *engine, const tern
 TERN_API const float *tern_logits(const tern_engine *engine, size_t i);
 TERN_API TERN_MUST_CHECK tern_status tern_sample(tern_engine *engine, tern_seq seq,
                                                  const float *logits, tern_token *out);
+
+/* --- where a step's time goes --- */
+
+typedef enum tern_work {
+    TERN_WORK_MATMUL, TERN_WORK_ATTENTION, TERN_WORK_ROWS, TERN_WORK_BARRIER, TERN_WORK_SAMPLER,
+    TERN_N_WORKS,
+} tern_work;
+/* What one thread did from one time of the host's clock to another. ROWS is work on rows alone:
+ * norms, rotation, storing keys; BARRIER is waiting for the other threads. */
+typedef struct tern_timing {
+    uint64_t start_ns, end_ns;
+    tern_work work;
+    uint32_t thread, op; /* op: the program's first that this was part of; UINT32_MAX: none */
+} tern_timing;
+
+TERN_API const char *tern_work_name(tern_work work); /* "matmul" ... */
+/* Steps and decodes from now on keep their times, or no longer do. Needs the limit and a clock. */
+TERN_API TERN_MUST_CHECK tern_status tern_timings_keep(tern_engine *engine, bool on);
+/* The i-th of the last step or decode, and of tern_sample since; false after the last. */
+TERN_API bool tern_timing_at(const tern_engine *engine, size_t i, tern_timing *out);
 
 #ifdef __cplusplus
 }

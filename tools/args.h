@@ -27,7 +27,7 @@ struct tern_settings {
     uint32_t n_stops;
     tern_bias biases[TERN_MAX_BIASES];
     uint32_t n_biases;
-    const char *decode_ids, *save_logits, *kl_base;
+    const char *decode_ids, *save_logits, *kl_base, *trace;
     const char *output, *object, *c_array, *symbol, *arch, *cache;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
     bool verify;

@@ -4,23 +4,26 @@
  * be multiplied by every matrix of the layers: that over the limits gives the ratios. */
 #include "tools/bench/limits.h"
 #include "tools/bench/measure.h"
+#include "tools/bench/trace.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 256 << 20, MOST_REPEATS = 64, MOST_RESULTS = 256 };
+enum { READ_BYTES = 256 << 20, MOST_REPEATS = 64, MOST_RESULTS = 256, TIMED_STEPS = 8 };
 
 struct times { uint32_t n; double at[MOST_REPEATS]; }; /* tokens/s */
 
 struct result {
     uint32_t threads, batch;
     double prefill, decode, prefill_of_limit, decode_of_limit, prefill_spread, decode_spread;
+    struct tern_shares prefill_shares, decode_shares;
 };
 
 struct work {
@@ -55,6 +58,23 @@ static double kv_bytes_per_step(const struct work *w, uint32_t batch)
     return per_token * batch * (double)w->settings->decode / 2;
 }
 
+/* A few steps more, with their times kept; then the times of the last one to the file. */
+static bool measure_shares(struct work *w, struct result *r)
+{
+    const struct tern_settings *s = w->settings;
+    const uint32_t n = s->decode < TIMED_STEPS ? (uint32_t)s->decode : TIMED_STEPS;
+    bool ok = (!s->prefill || tern_measure_shares(&w->session, 0, (uint32_t)s->prefill,
+                                                  &r->prefill_shares)) &&
+              (!n || tern_measure_shares(&w->session, r->batch, n, &r->decode_shares));
+    if (!ok) {
+        snprintf(w->line, sizeof w->line, "%s", tern_session_line(&w->session));
+    } else if (s->trace && !tern_trace_write(&w->session, s->trace)) {
+        snprintf(w->line, sizeof w->line, "%s: %s", s->trace, strerror(errno));
+        ok = false;
+    }
+    return tern_timings_keep(w->session.engine, false) == TERN_OK && ok;
+}
+
 static bool measure(struct work *w, uint32_t i_threads, uint32_t i_batch)
 {
     struct times p = {0}, d = {0};
@@ -80,7 +100,7 @@ static bool measure(struct work *w, uint32_t i_threads, uint32_t i_batch)
     r->prefill_of_limit = r->prefill * w->macs / (w->int8_gmacs[i_threads] * 1e9);
     r->decode_of_limit = r->decode / batch * (w->bytes + kv_bytes_per_step(w, batch)) /
                          (w->read_gbps[i_threads] * 1e9);
-    return true;
+    return measure_shares(w, r);
 }
 
 static uint32_t largest(const struct tern_list *l)
@@ -100,6 +120,7 @@ static bool with_threads(struct work *w, uint32_t i_threads)
     limits.n_seqs = largest(&s->batches);
     limits.n_ctx = (uint32_t)(s->prefill > s->decode ? s->prefill : s->decode) + 1;
     limits.n_logit_rows = limits.n_seqs;
+    limits.timings = true;
     if (limits.chunk == 0)
         limits.chunk = limits.n_seqs > 128 ? limits.n_seqs : 128;
     bool ok = tern_session_open(&w->session, s->model, TERN_MODEL_WHOLE) &&
@@ -125,6 +146,14 @@ static void write_list(struct tern_out *o, const char *key, const double *x, uin
     tern_json_end(o, ']');
 }
 
+static void write_shares(struct tern_out *o, const char *key, const struct tern_shares *s)
+{
+    tern_json_begin(o, key, '{');
+    for (tern_work i = 0; i < TERN_N_WORKS; i++)
+        tern_json_real(o, tern_work_name(i), s->of[i]);
+    tern_json_end(o, '}');
+}
+
 static void write_json(const struct work *w, struct tern_out *o)
 {
     const char *instruction = tern_limits_instruction();
@@ -148,11 +177,21 @@ static void write_json(const struct work *w, struct tern_out *o)
                                                                          : r->decode_spread);
         tern_json_real(o, "prefill_spread", r->prefill_spread);
         tern_json_real(o, "decode_spread", r->decode_spread);
+        write_shares(o, "prefill_shares", &r->prefill_shares);
+        write_shares(o, "decode_shares", &r->decode_shares);
         tern_json_end(o, '}');
     }
     tern_json_end(o, ']');
     tern_json_end(o, '}');
     tern_out_put(o, "\n", 1);
+}
+
+static void print_shares(struct tern_out *o, const char *what, const struct tern_shares *s)
+{
+    tern_out_print(o, "  %s:", what);
+    for (tern_work i = 0; i < TERN_N_WORKS; i++)
+        tern_out_print(o, " %s %.1f%%", tern_work_name(i), 100 * s->of[i]);
+    tern_out_print(o, "\n");
 }
 
 static void write_text(const struct work *w, struct tern_out *o)
@@ -169,6 +208,10 @@ static void write_text(const struct work *w, struct tern_out *o)
         tern_out_print(o, "%7u %5u %12.1f %8.0f%% %6.1f%% %12.1f %8.0f%% %6.1f%%\n", r->threads,
                        r->batch, r->prefill, 100 * r->prefill_of_limit, 100 * r->prefill_spread,
                        r->decode, 100 * r->decode_of_limit, 100 * r->decode_spread);
+        if (s->prefill)
+            print_shares(o, "time of prefill", &r->prefill_shares);
+        if (s->decode)
+            print_shares(o, "time of decode and sampling", &r->decode_shares);
     }
 }
 
@@ -226,6 +269,8 @@ static const struct tern_option own[] = {
      "TYPE", "type of the cached keys: f16, f32, q8_0, q4_0"},
     {"--kv-v", NULL, TERN_OPTION_KV, offsetof(struct tern_settings, v_type), 0, 0, "f16",
      "TYPE", "type of the cached values: f16, f32, q8_0, q4_0"},
+    {"--trace", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, trace), 0, 0, NULL,
+     "FILE", "writes what each thread did in the last step, for chrome://tracing"},
     TERN_END_OF_OPTIONS,
 };
 
@@ -236,6 +281,8 @@ const struct tern_command tern_cmd_bench = {
     "Measures tokens/s, and beside them the machine's read bandwidth and int8 peak.", tables,
     "JSON keys: limits {read_gbps, int8_gmacs: lists by threads, int8_instruction}, results: a\n"
     "list of {threads, batch, prefill_tps, decode_tps, prefill_of_limit, decode_of_limit, spread,\n"
-    "prefill_spread, decode_spread}; a spread is (largest - smallest) / median.",
+    "prefill_spread, decode_spread, prefill_shares, decode_shares}; a spread is (largest -\n"
+    "smallest) / median, shares are {matmul, attention, rows, barrier, sampler}, parts of the\n"
+    "threads' time in steps of their own after the measured ones.",
     true, run,
 };

@@ -148,6 +148,10 @@ static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
         t.scores = tern_carve_raw(a, TERN_TILE_ROWS * TERN_CHUNK, sizeof(float), 64);
         t.part = tern_carve_raw(a, TERN_TILE_ROWS * padded(v_dim), sizeof(float), 64);
         t.sum = tern_carve_raw(a, TERN_TILE_ROWS * padded(v_dim), sizeof(float), 64);
+        t.timings = tern_carve_raw(
+            a, c->limits.timings ? (size_t)TERN_PHASE_TIMINGS * c->low.n_phases : 0,
+            sizeof *t.timings, 64);
+        t.n_timings = 0;
         if (c->threads)
             c->threads[i] = t;
     }
@@ -295,14 +299,23 @@ static tern_status upload(void *state, uint32_t weight, uint32_t first_row, uint
 
 /* --- running --- */
 
+static tern_work work_of(const struct tern_phase *ph)
+{
+    return ph->kind == TERN_PHASE_ROWS       ? TERN_WORK_ROWS
+           : ph->kind == TERN_PHASE_MULTIPLY ? TERN_WORK_MATMUL
+                                             : TERN_WORK_ATTENTION;
+}
+
 static void job(void *arg, uint32_t thread)
 {
     struct tern_cpu *c = arg;
     const uint32_t saved = tern_float_enter();
+    tern_cpu_timed_start(c, thread);
     for (uint32_t i = 0; i < c->low.n_phases; i++) {
         const struct tern_phase *ph = &c->low.phases[i];
         if (tern_cpu_phase_rows(c, ph) == 0)
             continue;
+        tern_cpu_timed_work(c, thread, ph->first, work_of(ph));
         if (ph->kind == TERN_PHASE_ROWS)
             tern_cpu_rows(c, ph, &c->threads[thread], &c->items[2 * i]);
         else if (ph->kind == TERN_PHASE_MULTIPLY)
@@ -367,6 +380,14 @@ static void exp_row(const void *state, float *x, size_t n, float max, float t)
     c->kernels->exp_row(x, n, max, t);
 }
 
+static void keep_timings(void *state, bool on)
+{
+    struct tern_cpu *c = state;
+    c->keeps_timings = on;
+    for (uint32_t i = 0; i < c->limits.n_threads; i++)
+        c->threads[i].n_timings = 0;
+}
+
 static void close_state(void *state)
 {
     (void)state; /* nothing is held beyond the caller's arenas */
@@ -385,5 +406,7 @@ const struct tern_backend tern_backend_cpu = {
     .copy_blocks = copy_blocks,
     .highest = highest,
     .exp_row = exp_row,
+    .keep_timings = keep_timings,
+    .timing_at = tern_cpu_timed_at,
     .close = close_state,
 };

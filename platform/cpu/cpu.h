@@ -13,6 +13,7 @@ enum {
     TERN_TILE_ROWS = 16, /* query rows of an attention tile: tokens times heads of one KV head */
     TERN_FEW_ROWS = 4,   /* up to so many rows every thread repeats norm and quantising itself,
                             and attention may be split by chunks */
+    TERN_PHASE_TIMINGS = 4, /* work and barrier, and again where a phase has a second half */
 };
 
 /* Records of some rows: the planes of struct tern_acts. */
@@ -33,6 +34,10 @@ struct tern_cpu_thread {
     struct tern_records query_records;
     float *scores;     /* [TILE_ROWS][256] */
     float *part, *sum; /* o of a chunk, o so far: [TILE_ROWS][v_dim] */
+    tern_timing *timings; /* TERN_PHASE_TIMINGS of each phase, under limits.timings */
+    uint32_t n_timings, op;
+    tern_work work;    /* what it has been at since `since_ns` */
+    uint64_t since_ns;
 };
 
 struct tern_cpu_pool { /* of one KV group */
@@ -69,6 +74,7 @@ struct tern_cpu {
     atomic_uint *items; /* [2 * n_phases] counters: of a phase, and of its second half */
     struct tern_cpu_thread *threads;
     const struct tern_batch *batch; /* of the submit under way */
+    bool keeps_timings;
 };
 
 /* One slot's rows. */
@@ -96,11 +102,30 @@ static inline bool tern_cpu_take(atomic_uint *counter, uint32_t n, uint32_t step
     return true;
 }
 
+/* timed.c: a barrier that ends a stretch of work and keeps its time and its own. */
+void tern_cpu_timed_barrier(const struct tern_cpu *c, uint32_t thread);
+
 static inline void tern_cpu_barrier(const struct tern_cpu *c, uint32_t thread)
 {
-    if (c->limits.n_threads > 1)
+    if (c->keeps_timings)
+        tern_cpu_timed_barrier(c, thread);
+    else if (c->limits.n_threads > 1)
         c->host.barrier(c->host.self, thread);
 }
+
+void tern_cpu_timed_start(const struct tern_cpu *c, uint32_t thread);
+
+/* What the thread is at, from op on. */
+static inline void tern_cpu_timed_work(const struct tern_cpu *c, uint32_t thread, uint32_t op,
+                                       tern_work work)
+{
+    if (c->keeps_timings) {
+        c->threads[thread].op = op;
+        c->threads[thread].work = work;
+    }
+}
+
+bool tern_cpu_timed_at(const void *state, size_t i, tern_timing *out);
 
 /* One of the ops that take each element for itself, on n elements; dst may be a or b. */
 void tern_cpu_elementwise(const struct tern_cpu *c, const struct tern_op *op, float *dst,

@@ -55,7 +55,9 @@ static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t th
         uint32_t first, last;
         while (tern_cpu_take(counter, n_rows, 1, &first, &last))
             prepare_row(c, ph, first, ph->needs_x ? normed + first * stride : t->norm, r, first);
+        tern_cpu_timed_work(c, thread, ph->first, TERN_WORK_ROWS);
         tern_cpu_barrier(c, thread);
+        tern_cpu_timed_work(c, thread, ph->first, TERN_WORK_MATMUL);
     }
     const int16_t slot = op_at(c, ph, 0)->a;
     *acts = (struct tern_acts){

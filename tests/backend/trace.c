@@ -251,6 +251,17 @@ static void exp_row(const void *state, float *x, size_t n, float max, float t)
     tern_exp_row(x, n, max, t);
 }
 
+static void keep_timings(void *state, bool on)
+{
+    (void)state, (void)on;
+}
+
+static bool timing_at(const void *state, size_t i, tern_timing *out)
+{
+    (void)state, (void)i, (void)out;
+    return false;
+}
+
 static void close_state(void *state)
 {
     ((struct trace_state *)state)->closed = true;
@@ -259,7 +270,8 @@ static void close_state(void *state)
 const struct tern_backend trace_backend = {
     .name = "trace", .n_devices = n_devices, .describe = describe, .can_run = can_run,
     .plan = plan, .open = open_state, .upload = upload, .submit = submit, .wait = wait_for,
-    .copy_blocks = copy_blocks, .highest = highest, .exp_row = exp_row, .close = close_state,
+    .copy_blocks = copy_blocks, .highest = highest, .exp_row = exp_row,
+    .keep_timings = keep_timings, .timing_at = timing_at, .close = close_state,
 };
 
 /* --- model and engine --- */

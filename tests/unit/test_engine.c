@@ -368,6 +368,70 @@ static void a_full_pool_tells_the_caller_to_wait(void **state)
     close_rig(rig);
 }
 
+/* --- timings --- */
+
+static uint64_t ticks(void *self)
+{
+    return ++*(uint64_t *)self;
+}
+
+static void times_are_kept_only_with_the_limit_and_a_clock(void **state)
+{
+    (void)state;
+    struct trace_rig *rig = open_rig(&usual);
+    tern_timing t;
+    assert_refused(rig, tern_timings_keep(rig->engine, true), "timings: not in the limits");
+    assert_false(tern_timing_at(rig->engine, 0, &t));
+    close_rig(rig);
+    tern_limits limits = usual;
+    limits.timings = true;
+    rig = open_rig(&limits);
+    assert_refused(rig, tern_timings_keep(rig->engine, true), "timings: the host has no clock");
+    assert_int_equal(tern_timings_keep(NULL, true), TERN_BAD_ARGUMENT);
+    close_rig(rig);
+}
+
+static void sampling_is_timed_from_its_step_to_the_next(void **state)
+{
+    (void)state;
+    tern_limits limits = usual;
+    limits.timings = true;
+    struct trace_rig *rig = open_rig(&limits);
+    uint64_t now = 100;
+    rig->engine->host.now_ns = ticks;
+    rig->engine->host.self = &now;
+    const tern_seq seq = open_greedy(rig);
+    const tern_row row = {seq, 1, true};
+    tern_token token;
+    tern_timing t;
+    assert_int_equal(tern_decode(rig->engine, &row, 1), TERN_OK);
+    assert_int_equal(now, 100); /* off: the clock is not read */
+    assert_int_equal(tern_timings_keep(rig->engine, true), TERN_OK);
+    assert_int_equal(tern_decode(rig->engine, &row, 1), TERN_OK);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(tern_sample(rig->engine, seq, tern_logits(rig->engine, 0), &token),
+                         TERN_OK);
+    assert_true(tern_timing_at(rig->engine, 1, &t));
+    assert_int_equal(t.start_ns, 103);
+    assert_int_equal(t.end_ns, 104);
+    assert_int_equal(t.work, TERN_WORK_SAMPLER);
+    assert_int_equal(t.op, UINT32_MAX);
+    assert_true(tern_timing_at(rig->engine, 2, &t)); /* as many as there can be logits */
+    assert_false(tern_timing_at(rig->engine, 3, &t));
+    assert_int_equal(tern_decode(rig->engine, &row, 1), TERN_OK);
+    assert_false(tern_timing_at(rig->engine, 0, &t));
+    assert_int_equal(tern_timings_keep(rig->engine, false), TERN_OK);
+    close_rig(rig);
+}
+
+static void kinds_of_work_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(tern_work_name(TERN_WORK_MATMUL), "matmul");
+    assert_string_equal(tern_work_name(TERN_WORK_SAMPLER), "sampler");
+    assert_string_equal(tern_work_name(TERN_N_WORKS), "?");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +447,9 @@ int main(void)
         cmocka_unit_test(rows_by_hand_give_the_logits_of_their_text),
         cmocka_unit_test(rows_out_of_contract_are_refused),
         cmocka_unit_test(a_full_pool_tells_the_caller_to_wait),
+        cmocka_unit_test(times_are_kept_only_with_the_limit_and_a_clock),
+        cmocka_unit_test(sampling_is_timed_from_its_step_to_the_next),
+        cmocka_unit_test(kinds_of_work_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

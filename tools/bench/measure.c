@@ -86,3 +86,53 @@ bool tern_measure_decode(struct tern_session *s, uint32_t batch, uint32_t n, dou
         tern_seq_close(s->engine, seqs[i]);
     return ok;
 }
+
+/* Adds the times of the last step. While one thread samples the others have nothing to do, so
+ * that counts for all of them. */
+static void add_times(const struct tern_session *s, struct tern_shares *sum)
+{
+    tern_timing t;
+    for (size_t i = 0; tern_timing_at(s->engine, i, &t); i++)
+        sum->of[t.work] += (double)(t.end_ns - t.start_ns) *
+                           (t.work == TERN_WORK_SAMPLER ? s->plan.limits.n_threads : 1);
+}
+
+static bool sample_all(struct tern_session *s, const tern_seq *seqs, uint32_t batch)
+{
+    tern_token token;
+    bool ok = true;
+    for (uint32_t i = 0; i < batch && ok; i++)
+        ok = tern_sample(s->engine, seqs[i], tern_logits(s->engine, i), &token) == TERN_OK;
+    return ok;
+}
+
+bool tern_measure_shares(struct tern_session *s, uint32_t batch, uint32_t n,
+                         struct tern_shares *out)
+{
+    static tern_row rows[MOST_CHUNK];
+    static tern_seq seqs[TERN_MEASURE_BATCH];
+    const uint32_t chunk = s->plan.limits.chunk < MOST_CHUNK ? s->plan.limits.chunk : MOST_CHUNK;
+    const uint32_t n_seqs = batch ? batch : 1, most = batch ? n * batch : n;
+    uint32_t n_open = 0;
+    *out = (struct tern_shares){0};
+    bool ok = tern_timings_keep(s->engine, true) == TERN_OK;
+    for (; n_open < n_seqs && ok; n_open += ok)
+        ok = open_seq(s, &seqs[n_open]);
+    for (uint32_t at = 0; at < most && ok;) {
+        const uint32_t step = batch ? batch : chunk, some = most - at < step ? most - at : step;
+        for (uint32_t i = 0; i < some; i++)
+            rows[i] = (tern_row){seqs[batch ? i : 0], some_token(s, at + i),
+                                 batch || at + i + 1 == most};
+        ok = tern_decode(s->engine, rows, some) == TERN_OK && sample_all(s, seqs, batch);
+        add_times(s, out);
+        at += some;
+    }
+    for (uint32_t i = 0; i < n_open; i++)
+        tern_seq_close(s->engine, seqs[i]);
+    double sum = 0;
+    for (uint32_t i = 0; i < TERN_N_WORKS; i++)
+        sum += out->of[i];
+    for (uint32_t i = 0; i < TERN_N_WORKS; i++)
+        out->of[i] = sum > 0 ? out->of[i] / sum : 0;
+    return ok;
+}

@@ -16,4 +16,11 @@ bool tern_measure_decode(struct tern_session *s, uint32_t batch, uint32_t n, dou
  * weights that a step of decode reads. */
 void tern_measure_count(const struct tern_session *s, double *macs, double *bytes);
 
+/* What the threads' time went to, as parts of 1, in some steps with their times kept: chunks of
+ * a prompt of n tokens (batch 0), or decode and sampling, with the default sampler, of a batch.
+ * The times of the last step stay in the engine. */
+struct tern_shares { double of[TERN_N_WORKS]; };
+bool tern_measure_shares(struct tern_session *s, uint32_t batch, uint32_t n,
+                         struct tern_shares *out);
+
 #endif

@@ -13,8 +13,8 @@
 
 /* Of one token and sub-block, each number in all lanes: a product takes it from memory, which
  * saves the instruction that would broadcast it. side is -zero * sum as int32, d * sum as float
- * where there are minimums, the two sums as int16 where there are scales for each 16. q[j] is 4 of the record's q; for
- * signed codes q[j] and q[8 + j] are their low and high parts. */
+ * where there are minimums, the two sums as int16 where there are scales for each 16. q[j] is 4
+ * of the record's q; for signed codes q[j] and q[8 + j] are their low and high parts. */
 struct tern_wide {
     float d[8];
     int32_t side[8];
