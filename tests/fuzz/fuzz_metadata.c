@@ -132,8 +132,9 @@ static void change_keys(struct gguf_writer *w, const struct gguf_writer *from,
         const struct key_change *c = changes;
         while (c < changes + n_changes && c->key != i)
             c++;
-        struct script in = c->in;
-        const uint8_t how = c < changes + n_changes ? c->how % 8 : 0xff;
+        const bool changed = c < changes + n_changes;
+        struct script in = changed ? c->in : (struct script){0};
+        const uint8_t how = changed ? c->how % 8 : 0xff;
         if (how != 0)
             gw_put(&w->keys, p, head);
         if (how == 1 || how == 2)
