@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Decode and prefill beside llama.cpp on one machine: compare.py TERN [MODEL...]
 
-    --rounds 5 --threads 1,2 --decode 64 --prefill 256 --json
+    --rounds 5 --threads 1,2 --decode 64 --prefill 256 --batch 8 --json
+
+With --batch, so many sequences are decoded together on the most threads, beside llama.cpp's. A
+figure that has a bar is printed with it, and marked where it is below.
 
 Rounds are interleaved (the peer, then Tern, then the peer ...), since other work on the machine
 moves both; medians are compared. The peer is llama.cpp built natively: TERN_LLAMA names the
@@ -19,6 +22,15 @@ import tarfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 import ternrun  # noqa: E402
+
+# model -> decode against the peer on 1 and 2 threads; share of the read bandwidth likewise; share
+# of the int8 peak in prefill with AVX2; a batch of 8 on 2 threads against the peer's.
+BARS = {
+    "smollm2": {"ratio": (2.4, 2.6), "bandwidth": (0.80, 0.65), "peak": 0.60, "batch": 5},
+    "gemma3": {"ratio": (1.5, 1.9), "bandwidth": (0.85, 0.75), "peak": 0.60},
+    "qwen0.5": {"ratio": (1.7, 1.9), "bandwidth": (0.85, 0.75), "peak": 0.70, "batch": 4},
+    "qwen1.5": {"ratio": (1.0, 1.35), "bandwidth": (0.90, 0.85), "peak": 0.70},
+}
 
 PACKAGE = "llama-cpp-python==0.3.36"
 CMAKE = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_CURL=OFF",
@@ -89,6 +101,42 @@ def measure(tern, folder, name, threads, o):
     return row
 
 
+def peer_batch(folder, model, threads, batch):
+    out = subprocess.run([os.path.join(folder, "llama-batched-bench"), "-m", model, "-t",
+                          str(threads), "-c", "4096", "-npp", "64", "-ntg", "48", "-npl",
+                          str(batch), "-fa", "on"], capture_output=True, text=True,
+                         check=True).stdout
+    return float([r for r in out.splitlines() if r.startswith("|")][-1].split("|")[8])
+
+
+def measure_batch(tern, folder, name, threads, o):
+    path, theirs, ours = ternrun.model(name), [], []
+    for i in range(o.rounds):
+        say(f"compare.py: {name}, a batch of {o.batch}, round {i + 1} of {o.rounds}")
+        theirs.append(peer_batch(folder, path, threads, o.batch))
+        r = tern.json("bench", path, "-t", threads, "--prefill", 64, "--decode", 48, "--batch",
+                      o.batch, "--repeat", 1)["results"][0]
+        ours.append(r["decode_tps"])
+    a, b = statistics.median(theirs), statistics.median(ours)
+    return {"model": name, "threads": threads, "batch": o.batch, "llama.cpp": a, "tern": b,
+            "ratio": b / a}
+
+
+def bar(text, value, least):
+    """The figure; with its bar, and marked where it is below."""
+    if least is None:
+        return text
+    return f"{text} ({'bar' if value >= least else 'BELOW'} {least:g})"
+
+
+def bars_of(row):
+    """Bars of a row: decode's ratio and share, prefill's share; None where there is none."""
+    b = next((v for k, v in BARS.items() if k in row["model"].lower()), None)
+    if b is None or row["threads"] not in (1, 2):
+        return None, None, None
+    return b["ratio"][row["threads"] - 1], b["bandwidth"][row["threads"] - 1], b["peak"]
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     a.add_argument("tern", metavar="TERN")
@@ -97,6 +145,7 @@ def main():
     a.add_argument("--threads", default="1,2")
     a.add_argument("--decode", type=int, default=64)
     a.add_argument("--prefill", type=int, default=256)
+    a.add_argument("--batch", type=int, default=0)
     a.add_argument("--json", action="store_true")
     o = a.parse_args()
     names = [n for n in o.models if ternrun.model(n)]
@@ -104,19 +153,29 @@ def main():
         ternrun.skip(f"no folder holds any of {' '.join(o.models)}; see tools/get-models.py")
     tern, folder = ternrun.Tern(o.tern), peer_folder()
     rows = [measure(tern, folder, n, int(t), o) for n in names for t in o.threads.split(",")]
+    most = max(int(t) for t in o.threads.split(","))
+    batches = [measure_batch(tern, folder, n, most, o) for n in names if o.batch]
     if o.json:
-        print(json.dumps(rows, indent=1))
+        print(json.dumps(rows + batches, indent=1))
         return
     print("| model, threads | decode tokens/s: llama.cpp, tern | ratio | of limit "
           "| prefill tokens/s: llama.cpp, tern | ratio | of limit |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for r in rows:
         cells = [f"{r['model']}, {r['threads']}"]
-        for what in ("decode", "prefill"):
+        ratio, bandwidth, peak = bars_of(r)
+        for what, of_ratio, of_limit in (("decode", ratio, bandwidth), ("prefill", None, peak)):
             x = r[what]
-            cells += [f"{x['llama.cpp']:.0f}, {x['tern']:.0f}", f"{x['ratio']:.2f}",
-                      f"{x['of_limit'] * 100:.0f}%"]
+            cells += [f"{x['llama.cpp']:.0f}, {x['tern']:.0f}",
+                      bar(f"{x['ratio']:.2f}", x["ratio"], of_ratio),
+                      bar(f"{x['of_limit'] * 100:.0f}%", x["of_limit"], of_limit)]
         print("| " + " | ".join(cells) + " |")
+    for r in batches:
+        b = next((v for k, v in BARS.items() if k in r["model"].lower()), {})
+        least = b.get("batch") if (r["batch"], r["threads"]) == (8, 2) else None
+        print(f"{r['model']}, {r['batch']} sequences, {r['threads']} threads: "
+              f"{r['llama.cpp']:.0f}, {r['tern']:.0f} tokens/s, "
+              + bar(f"{r['ratio']:.2f}", r["ratio"], least))
 
 
 if __name__ == "__main__":
