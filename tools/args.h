@@ -15,7 +15,7 @@ struct tern_settings {
     const char *prompt, *file, *ids, *prompts; /* NULL: not given */
     int64_t n_predict;                         /* -1: until the context is full */
     int64_t n_ctx, n_threads, n_seqs, chunk;   /* 0: the default */
-    struct tern_list threads, batches;
+    struct tern_list threads, batches, affinity;
     int64_t prefill, decode, repeat;
     int64_t logprobs, prompt_logprobs;
     double temperature, top_p, min_p, typical_p, repeat_penalty, presence, frequency;

@@ -124,7 +124,8 @@ static bool with_threads(struct work *w, uint32_t i_threads)
     if (limits.chunk == 0)
         limits.chunk = limits.n_seqs > 128 ? limits.n_seqs : 128;
     bool ok = tern_session_open(&w->session, s->model, TERN_MODEL_WHOLE) &&
-              tern_session_plan(&w->session, &limits) && tern_session_start(&w->session);
+              tern_session_plan(&w->session, &limits) &&
+              tern_session_start(&w->session, &s->affinity);
     if (!ok)
         snprintf(w->line, sizeof w->line, "%s", tern_session_line(&w->session));
     if (ok) {
@@ -253,6 +254,8 @@ static int run(const struct tern_settings *settings)
 static const struct tern_option own[] = {
     {"--threads", "-t", TERN_OPTION_LIST, offsetof(struct tern_settings, threads), 1, 256, NULL,
      "LIST", "threads, one after the other: 1,2 (default: the physical cores)"},
+    {"--affinity", NULL, TERN_OPTION_LIST, offsetof(struct tern_settings, affinity), 0, 1023, NULL,
+     "LIST", "CPUs that the threads are tied to, one each in turn: 0,2 (default: none)"},
     {"--prefill", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, prefill), 0, 1 << 24, "512",
      "N", "tokens of the prompt; 0: none"},
     {"--decode", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, decode), 0, 1 << 24, "128",

@@ -182,7 +182,7 @@ static int run(const struct tern_settings *settings)
         tern_session_report(&w.session);
     else if (!prepare_text(&w, settings) || !open_files(&w, settings))
         refuse(1, w.line);
-    else if (!tern_session_start(&w.session))
+    else if (!tern_session_start(&w.session, &settings->affinity))
         tern_session_report(&w.session);
     else
         code = work_through(&w) ? write_result(&w, settings->json) : refuse(1, w.line);

@@ -155,7 +155,7 @@ static int run(const struct tern_settings *settings)
         tern_session_report(&s);
     } else if (!take_prompt(&s, settings, &prompt, line)) {
         refuse(1, line);
-    } else if (!tern_session_start(&s)) {
+    } else if (!tern_session_start(&s, &settings->affinity)) {
         tern_session_report(&s);
     } else {
         tern_answer_open(&a, &s, settings, &prompt, (uint64_t)time(NULL) * 1000003u ^ s.begun_ns);

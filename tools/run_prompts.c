@@ -457,7 +457,8 @@ int tern_run_prompts(const struct tern_settings *settings)
     else if (!tern_prompt_read(&w.file, &file, NULL, 0, w.error) || !split_lines(&w) ||
              !check_lines(&w, &limits))
         fail(w.error);
-    else if (!tern_session_plan(&w.session, &limits) || !tern_session_start(&w.session))
+    else if (!tern_session_plan(&w.session, &limits) ||
+             !tern_session_start(&w.session, &settings->affinity))
         tern_session_report(&w.session);
     else
         code = process(&w);

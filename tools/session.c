@@ -160,12 +160,13 @@ static bool load(struct tern_session *s)
     return true;
 }
 
-bool tern_session_start(struct tern_session *s)
+bool tern_session_start(struct tern_session *s, const struct tern_list *affinity)
 {
     if (!check_memory(s) || !map_arenas(s))
         return false;
     if (tern_team_start(s->team_memory, s->plan.limits.n_threads, &s->team, &s->host, &s->error) !=
-        TERN_OK)
+            TERN_OK ||
+        (affinity->n && tern_team_pin(s->team, affinity->at, affinity->n, &s->error) != TERN_OK))
         return false;
     s->host.cpu = getenv("TERN_CPU");
     if (tern_engine_init(&s->plan, s->arenas, s->model, s->backend, &s->host, &s->engine,

@@ -27,9 +27,9 @@ bool tern_session_open(struct tern_session *s, const char *path, tern_model_part
 /* The limits that settings ask for; threads not given are the physical cores. */
 tern_limits tern_session_limits(const struct tern_settings *settings);
 bool tern_session_plan(struct tern_session *s, const tern_limits *limits);
-/* Maps the arenas, starts the threads, loads the weights. Refuses before anything is touched
- * what the machine has no memory for. */
-bool tern_session_start(struct tern_session *s);
+/* Maps the arenas, starts the threads and ties them to the CPUs of a list, if it has any, loads
+ * the weights. Refuses before anything is touched what the machine has no memory for. */
+bool tern_session_start(struct tern_session *s, const struct tern_list *affinity);
 void tern_session_close(struct tern_session *s);
 
 /* The engine's error, or the session's own. */

@@ -105,6 +105,26 @@ static inline bool tern_cpu_take(atomic_uint *counter, uint32_t n, uint32_t step
 /* timed.c: a barrier that ends a stretch of work and keeps its time and its own. */
 void tern_cpu_timed_barrier(const struct tern_cpu *c, uint32_t thread);
 
+/* The same in steps that shrink: a part of what is left, at least `least`. Large at first, since
+ * an item has work of its own, small at the end, so that the threads end together. */
+static inline bool tern_cpu_take_part(atomic_uint *counter, uint32_t n, uint32_t part,
+                                      uint32_t least, uint32_t *first, uint32_t *last)
+{
+    unsigned at = atomic_load_explicit(counter, memory_order_relaxed);
+    uint32_t step;
+    do {
+        if (at >= n)
+            return false;
+        step = (n - at) / part;
+        step = step < least ? least : step;
+        step = step > n - at ? n - at : step;
+    } while (!atomic_compare_exchange_weak_explicit(counter, &at, at + step, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    *first = at;
+    *last = at + step;
+    return true;
+}
+
 static inline void tern_cpu_barrier(const struct tern_cpu *c, uint32_t thread)
 {
     if (c->keeps_timings)

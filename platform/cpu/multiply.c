@@ -133,13 +133,6 @@ static void elementwise_ops(const struct tern_cpu *c, const struct tern_phase *p
     }
 }
 
-/* Items small enough that the last ones even out, large enough that the counter is idle. */
-static uint32_t step_for(const struct tern_cpu *c, uint32_t n)
-{
-    const uint32_t parts = c->limits.n_threads == 1 ? 1 : c->limits.n_threads * 8;
-    return n < parts ? 1 : n / parts;
-}
-
 void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
                        atomic_uint *counters)
 {
@@ -150,7 +143,9 @@ void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t
     uint32_t total = 0, first, last;
     for (uint32_t i = 0; i < ph->n_matmuls; i++)
         total = ph->coupled ? panels_of(c, ph, 0) : total + panels_of(c, ph, i);
-    while (tern_cpu_take(counters + 1, total, step_for(c, total), &first, &last)) {
+    const uint32_t n_threads = c->limits.n_threads, part = n_threads == 1 ? 1 : 2 * n_threads;
+    while (tern_cpu_take_part(counters + 1, total, part, 1 + total / (n_threads * 32), &first,
+                              &last)) {
         uint32_t start = 0;
         for (uint32_t i = 0; i < ph->n_matmuls; i++) {
             const uint32_t n = panels_of(c, ph, i);

@@ -18,6 +18,9 @@ typedef struct tern_team tern_team;
 size_t tern_team_bytes(uint32_t n_threads);
 tern_status tern_team_start(tern_memory mem, uint32_t n_threads, tern_team **out, tern_host *host,
                             tern_error *err);
+/* Ties thread i to the CPU at place i % n of the list; the calling thread is given back what it
+ * had when the team is stopped. */
+tern_status tern_team_pin(tern_team *team, const uint32_t *cpus, uint32_t n, tern_error *err);
 void tern_team_stop(tern_team *team);
 
 /* Physical cores that this process may run on (affinity, SMT siblings and the cgroup's quota

@@ -66,6 +66,10 @@ struct tern_team {
     bool stop;
     uint32_t n_threads;
     uint64_t spin_ns;
+#if defined(__linux__)
+    cpu_set_t before; /* of the calling thread, where it was tied to a CPU */
+#endif
+    bool pinned;
     struct worker { struct tern_team *team; uint32_t index; pthread_t thread; } workers[];
 };
 
@@ -275,10 +279,49 @@ tern_status tern_team_start(tern_memory mem, uint32_t n_threads, tern_team **out
     return TERN_OK;
 }
 
+/* 0 or what errno would be. */
+static int pin_thread(pthread_t thread, uint32_t cpu)
+{
+#if defined(__linux__)
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (cpu >= CPU_SETSIZE)
+        return EINVAL;
+    CPU_SET(cpu, &set);
+    return pthread_setaffinity_np(thread, sizeof set, &set);
+#else
+    (void)thread;
+    (void)cpu;
+    return ENOTSUP;
+#endif
+}
+
+tern_status tern_team_pin(tern_team *t, const uint32_t *cpus, uint32_t n, tern_error *err)
+{
+#if defined(__linux__)
+    if (!t->pinned && pthread_getaffinity_np(pthread_self(), sizeof t->before, &t->before) == 0)
+        t->pinned = true;
+#endif
+    for (uint32_t i = 0; n > 0 && i < t->n_threads; i++) {
+        const uint32_t cpu = cpus[i % n];
+        const int e = pin_thread(i ? t->workers[i].thread : pthread_self(), cpu);
+        if (e)
+            return tern_fail(err, TERN_UNSUPPORTED, "affinity: thread %u cannot run on CPU %u: %s",
+                             (uint64_t)i, (uint64_t)cpu, strerror(e));
+    }
+    if (n < t->n_threads)
+        t->spin_ns = CROWDED_SPIN_NS;
+    return TERN_OK;
+}
+
 void tern_team_stop(tern_team *t)
 {
     if (t == NULL)
         return;
+#if defined(__linux__)
+    if (t->pinned)
+        pthread_setaffinity_np(pthread_self(), sizeof t->before, &t->before);
+#endif
     t->stop = true;
     raise_word(&t->epoch);
     for (uint32_t i = 1; i < t->n_threads; i++)
