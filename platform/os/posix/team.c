@@ -65,7 +65,7 @@ struct tern_team {
     void *arg;
     bool stop;
     uint32_t n_threads;
-    uint64_t spin_ns;
+    _Atomic uint64_t spin_ns; /* workers look at it while a team is tied to CPUs */
 #if defined(__linux__)
     cpu_set_t before; /* of the calling thread, where it was tied to a CPU */
 #endif
@@ -130,7 +130,7 @@ static void wait_past(struct tern_team *t, struct word *w, uint32_t seen)
         uint64_t now = tern_os_now_ns();
         if (start == 0)
             start = now;
-        else if (now - start > t->spin_ns)
+        else if (now - start > atomic_load_explicit(&t->spin_ns, memory_order_relaxed))
             break;
     }
     atomic_fetch_add(&w->sleepers, 1);
