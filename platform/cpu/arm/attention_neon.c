@@ -4,8 +4,8 @@
  * some rows and some vectors of dims stays in registers while the tokens go by, so that a value
  * is loaded and widened once for all the rows, and a weight is one lane of a register that holds
  * four tokens'. Rows see different ranges; the tokens that all rows of a tile see go through
- * the tile, the few before and after through a tile of one row. A row's chain is in token order
- * all the same. */
+ * the tile, the few before and after through smaller ones. A row's chain is in token order
+ * all the same; neighbours with one range, the heads of a token, go through it together. */
 #include "platform/cpu/arm/arm.h"
 
 #include "platform/cpu/arm/math_neon.h"
@@ -52,6 +52,10 @@ static float32x4_t exp_scores(float *s, size_t i, size_t lo, size_t hi, float32x
 {
     float lanes[4];
     const float32x4_t p = exp_minus_neon(vsubq_f32(max, load_scores(s, i, lo, hi, -INFINITY)));
+    if (i >= lo && i + 4 <= hi) {
+        vst1q_f32(s + i, p);
+        return p;
+    }
     vst1q_f32(lanes, p);
 #pragma GCC unroll 4
     for (size_t j = 0; j < 4; j++)
@@ -62,6 +66,17 @@ static float32x4_t exp_scores(float *s, size_t i, size_t lo, size_t hi, float32x
     return vld1q_f32(lanes);
 }
 
+/* 16 scores that are all within lo .. hi. */
+INLINE void exp_whole(float *s, float32x4_t max, float32x4_t acc[4])
+{
+#pragma GCC unroll 4
+    for (size_t j = 0; j < 4; j++) {
+        const float32x4_t p = exp_minus_neon(vsubq_f32(max, vld1q_f32(s + 4 * j)));
+        vst1q_f32(s + 4 * j, p);
+        acc[j] = vaddq_f32(acc[j], p);
+    }
+}
+
 float tern_softmax_neon(float *s, size_t lo, size_t hi, float *m)
 {
     const float max = max_score(s, lo, hi);
@@ -70,21 +85,16 @@ float tern_softmax_neon(float *s, size_t lo, size_t hi, float *m)
 #pragma GCC unroll 4
     for (size_t j = 0; j < 4; j++)
         acc[j] = vdupq_n_f32(0.0f);
-    for (size_t i = lo & ~(size_t)15; i < hi; i += 16)
-#pragma GCC unroll 4
-        for (size_t j = 0; j < 4; j++) {
-            const size_t at = i + 4 * j;
-            float32x4_t p;
-            if (at >= lo && at + 4 <= hi) {
-                p = exp_minus_neon(vsubq_f32(maxima, vld1q_f32(s + at)));
-                vst1q_f32(s + at, p);
-            } else if (at + 4 > lo && at < hi) {
-                p = exp_scores(s, at, lo, hi, maxima);
-            } else {
-                continue;
-            }
-            acc[j] = vaddq_f32(acc[j], p);
+    for (size_t i = lo & ~(size_t)15; i < hi; i += 16) {
+        if (i >= lo && i + 16 <= hi) {
+            exp_whole(s + i, maxima, acc);
+            continue;
         }
+#pragma GCC unroll 4
+        for (size_t j = 0; j < 4; j++)
+            if (i + 4 * j + 4 > lo && i + 4 * j < hi)
+                acc[j] = vaddq_f32(acc[j], exp_scores(s, i + 4 * j, lo, hi, maxima));
+    }
     const float sum = sum16_neon(acc);
     *m = sum == sum ? max + 0.0f : NAN;
     return sum;
@@ -328,6 +338,16 @@ static void run_part(const struct tern_values *v, size_t row, size_t n_rows, siz
         run(&s, n_rows);
 }
 
+/* Rows from `row` on that have one range, as the heads of one token do; at most 4 of n. */
+static size_t rows_alike(const struct tern_values *v, size_t row, size_t n)
+{
+    size_t same = 1;
+    while (same < n && same < 4 && v->lo[row + same] == v->lo[row] &&
+           v->hi[row + same] == v->hi[row])
+        same++;
+    return same;
+}
+
 /* Rows that see nothing are left alone. */
 static void run_rows(const struct tern_values *v, size_t first, size_t n, run_span *run)
 {
@@ -340,11 +360,15 @@ static void run_rows(const struct tern_values *v, size_t first, size_t n, run_sp
     }
     if (lo >= hi)
         lo = hi = TERN_CHUNK; /* nothing in common: each row alone, all of it before */
-    for (size_t r = first; r < first + n; r++)
-        run_part(v, r, 1, v->lo[r], v->hi[r] < lo ? v->hi[r] : lo, run);
+    for (size_t r = first, same; r < first + n; r += same) {
+        same = rows_alike(v, r, first + n - r);
+        run_part(v, r, same, v->lo[r], v->hi[r] < lo ? v->hi[r] : lo, run);
+    }
     run_part(v, first, n, lo, hi, run);
-    for (size_t r = first; r < first + n; r++)
-        run_part(v, r, 1, hi, v->hi[r], run);
+    for (size_t r = first, same; r < first + n; r += same) {
+        same = rows_alike(v, r, first + n - r);
+        run_part(v, r, same, hi, v->hi[r], run);
+    }
 }
 
 /* Seven heads to a KV head are common enough for tiles of their own. */
