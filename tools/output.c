@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { RUN = 4 << 20 };
+
 static bool fail(const struct tern_output *o, int error, char line[TERN_ARGS_LINE])
 {
     size_t n = strlen(o->path), most = 100;
@@ -28,35 +30,60 @@ bool tern_output_open(struct tern_output *o, const char *path, char line[TERN_AR
     struct stat st;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return fail(o, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, line);
-    o->fd = mkstemp(o->temporary);
-    if (o->fd < 0)
+    o->run = malloc(RUN);
+    o->fd = o->run ? mkstemp(o->temporary) : -1;
+    if (o->fd < 0) {
+        free(o->run);
         return fail(o, errno, line);
+    }
     mode_t mask = umask(0);
     umask(mask);
     fchmod(o->fd, 0666 & ~mask);
     return true;
 }
 
-bool tern_output_write(struct tern_output *o, uint64_t offset, const void *data, size_t n)
+static void write_run(struct tern_output *o)
 {
-    const char *from = data;
+    const unsigned char *from = o->run;
     if (tern_interrupted() && !o->error)
         o->error = EINTR;
-    while (n > 0 && !o->error) {
-        ssize_t done = pwrite(o->fd, from, n, (off_t)offset);
+    while (o->n > 0 && !o->error) {
+        ssize_t done = pwrite(o->fd, from, o->n, (off_t)o->at);
         if (done > 0) {
             from += done;
-            offset += (uint64_t)done;
-            n -= (size_t)done;
+            o->at += (uint64_t)done;
+            o->n -= (size_t)done;
         } else if (errno != EINTR || tern_interrupted()) {
             o->error = errno ? errno : EIO;
         }
+    }
+}
+
+bool tern_output_write(struct tern_output *o, uint64_t offset, const void *data, size_t n)
+{
+    const unsigned char *from = data;
+    if (o->n > 0 && offset != o->at + o->n)
+        write_run(o);
+    while (n > 0 && !o->error) {
+        if (o->n == 0)
+            o->at = offset;
+        size_t room = RUN - (size_t)((o->at + o->n) % RUN), take = n < room ? n : room;
+        memcpy(o->run + o->n, from, take);
+        o->n += take;
+        offset += take;
+        from += take;
+        n -= take;
+        if (take == room)
+            write_run(o);
     }
     return o->error == 0;
 }
 
 bool tern_output_finish(struct tern_output *o, char line[TERN_ARGS_LINE])
 {
+    write_run(o);
+    free(o->run);
+    o->run = NULL;
     if (!o->error && fsync(o->fd) != 0)
         o->error = errno;
     if (close(o->fd) != 0 && !o->error)
@@ -74,6 +101,7 @@ void tern_output_drop(struct tern_output *o)
 {
     if (o->fd < 0)
         return;
+    free(o->run);
     close(o->fd);
     unlink(o->temporary);
     o->fd = -1;
