@@ -129,20 +129,39 @@ static void copy_runs(uint8_t *dst, size_t dst_step, const uint8_t *src, size_t 
             dst[i * dst_step] = src[i * src_step];
 }
 
-static void pack_block(const struct tern_format *f, const uint8_t *src, size_t r, uint8_t *block)
-{
-    for (const struct tern_plane *p = f->planes; p < f->planes + f->n_planes; p++) {
-        copy_runs(block + r * p->run, (size_t)TERN_PANEL_ROWS * p->run, src + p->offset, p->run,
-                  p->run, p->bytes / p->run);
-        block += (size_t)TERN_PANEL_ROWS * p->bytes;
-    }
-}
-
 void tern_unpack_block(const struct tern_format *f, const uint8_t *block, size_t r, uint8_t *out)
 {
     for (const struct tern_plane *p = f->planes; p < f->planes + f->n_planes; p++) {
         copy_runs(out + p->offset, p->run, block + r * p->run, (size_t)TERN_PANEL_ROWS * p->run,
                   p->run, p->bytes / p->run);
+        block += (size_t)TERN_PANEL_ROWS * p->bytes;
+    }
+}
+
+/* Run after run, and in each the rows side by side, so that a panel is written from front to
+ * back. Constant sizes let the copies become moves. */
+static inline void pack_runs(const uint8_t *src, size_t row_bytes, size_t n_rows, size_t run,
+                             size_t n_runs, uint8_t *dst)
+{
+    for (size_t i = 0; i < n_runs; i++)
+        for (size_t r = 0; r < n_rows; r++)
+            memcpy(dst + (i * TERN_PANEL_ROWS + r) * run, src + r * row_bytes + i * run, run);
+}
+
+static void pack_block(const struct tern_format *f, const uint8_t *src, size_t row_bytes,
+                       size_t n_rows, uint8_t *block)
+{
+    for (const struct tern_plane *p = f->planes; p < f->planes + f->n_planes; p++) {
+        const uint8_t *from = src + p->offset;
+        const size_t n_runs = p->bytes / p->run;
+        if (n_rows != TERN_PANEL_ROWS)
+            pack_runs(from, row_bytes, n_rows, p->run, n_runs, block);
+        else if (p->run == 4)
+            pack_runs(from, row_bytes, TERN_PANEL_ROWS, 4, n_runs, block);
+        else if (p->run == 2)
+            pack_runs(from, row_bytes, TERN_PANEL_ROWS, 2, n_runs, block);
+        else /* bytes that stand for several elements */
+            pack_runs(from, row_bytes, TERN_PANEL_ROWS, 1, n_runs, block);
         block += (size_t)TERN_PANEL_ROWS * p->bytes;
     }
 }
@@ -157,9 +176,8 @@ void tern_pack_panel(uint32_t type, const void *rows, size_t n_rows, size_t n, v
     if (n_rows < TERN_PANEL_ROWS)
         memset(panel, 0, TERN_PANEL_ROWS * row_bytes);
     for (size_t i = 0; i < n_blocks; i++)
-        for (size_t r = 0; r < n_rows; r++)
-            pack_block(f, (const uint8_t *)rows + r * row_bytes + i * f->n_bytes, r,
-                       (uint8_t *)panel + i * panel_block);
+        pack_block(f, (const uint8_t *)rows + i * f->n_bytes, row_bytes, n_rows,
+                   (uint8_t *)panel + i * panel_block);
 }
 
 void tern_unpack_row(uint32_t type, const void *panel, size_t r, size_t n, void *row)

@@ -50,7 +50,8 @@ struct tern_codes {
     int16_t sc[2], m[2];
 };
 
-struct tern_plane { uint16_t offset, bytes, run; }; /* where it is in a block of the file */
+/* Where it is in a block of the file; run is 1, 2 or 4. */
+struct tern_plane { uint16_t offset, bytes, run; };
 
 struct tern_format {
     const char *name;      /* "Q4_K"; NULL: no such type */
