@@ -6,11 +6,8 @@
 #ifndef TERN_CPU_MATMUL_FLOAT_NEON_H
 #define TERN_CPU_MATMUL_FLOAT_NEON_H
 
+#include "platform/cpu/arm/lanes_arm.h"
 #include "platform/cpu/kernels.h"
-
-#include <arm_neon.h>
-
-#define TERN_INLINE static inline __attribute__((always_inline))
 
 enum { TERN_TILE_TOKENS = 4, TERN_TILE_PANELS = 2 };
 
@@ -36,16 +33,6 @@ TERN_INLINE void load_16_f32(const uint8_t *p, float32x4_t w[4])
 {
     for (int r = 0; r < 4; r++)
         w[r] = vreinterpretq_f32_u8(vld1q_u8(p + 16 * r));
-}
-
-TERN_INLINE float32x4_t fma_lane(float32x4_t acc, float32x4_t w, float32x4_t x, int lane)
-{
-    switch (lane) {
-    case 0: return vfmaq_laneq_f32(acc, w, x, 0);
-    case 1: return vfmaq_laneq_f32(acc, w, x, 1);
-    case 2: return vfmaq_laneq_f32(acc, w, x, 2);
-    default: return vfmaq_laneq_f32(acc, w, x, 3);
-    }
 }
 
 /* The weights of one k, for every panel, times a lane of each token's x. */

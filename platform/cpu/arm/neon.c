@@ -6,6 +6,14 @@ void tern_install_neon(struct tern_kernels *k)
     k->matmul_f32 = tern_matmul_f32_neon;
     k->matmul_f16 = tern_matmul_f16_neon;
     k->matmul_bf16 = tern_matmul_bf16_neon;
+    k->matmul_q4_0 = tern_matmul_q4_0_neon;
+    k->matmul_q4_1 = tern_matmul_q4_1_neon;
+    k->matmul_q4_k = tern_matmul_q4_k_neon;
+    k->matmul_q5_0 = tern_matmul_q5_0_neon;
+    k->matmul_q5_1 = tern_matmul_q5_1_neon;
+    k->matmul_q5_k = tern_matmul_q5_k_neon;
+    k->matmul_q6_k = tern_matmul_q6_k_neon;
+    k->matmul_q8_0 = tern_matmul_q8_0_neon;
     k->rms_norm = tern_rms_norm_neon;
     k->quantize = tern_quantize_neon;
     k->halves = tern_halves_neon;

@@ -1,0 +1,43 @@
+/* matmul_neon.c: the integer types with smull and smlal. */
+#include "platform/cpu/arm/arm.h"
+#include "platform/cpu/arm/types_arm.h"
+
+void tern_matmul_q4_0_neon(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes_arm(&q4_0, m, first, n);
+}
+
+void tern_matmul_q4_1_neon(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes_arm(&q4_1, m, first, n);
+}
+
+void tern_matmul_q4_k_neon(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes_arm(&q4_k, m, first, n);
+}
+
+void tern_matmul_q5_0_neon(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes_arm(&q5_0, m, first, n);
+}
+
+void tern_matmul_q5_1_neon(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes_arm(&q5_1, m, first, n);
+}
+
+void tern_matmul_q5_k_neon(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes_arm(&q5_k, m, first, n);
+}
+
+void tern_matmul_q6_k_neon(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes_arm(&q6_k, m, first, n);
+}
+
+void tern_matmul_q8_0_neon(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes_arm(&q8_0, m, first, n);
+}
