@@ -7,10 +7,12 @@
 #include "platform/cpu/kernels.h"
 
 tern_matmul_fn tern_matmul_f32_neon, tern_matmul_f16_neon, tern_matmul_bf16_neon;
+tern_matmul_fn tern_matmul_codes_neon, tern_matmul_exact_neon;
 tern_matmul_fn tern_matmul_q4_0_neon, tern_matmul_q4_1_neon, tern_matmul_q4_k_neon;
 tern_matmul_fn tern_matmul_q5_0_neon, tern_matmul_q5_1_neon, tern_matmul_q5_k_neon;
 tern_matmul_fn tern_matmul_q6_k_neon, tern_matmul_q8_0_neon;
 
+tern_matmul_fn tern_matmul_codes_dotprod;
 tern_matmul_fn tern_matmul_q4_0_dotprod, tern_matmul_q4_1_dotprod, tern_matmul_q4_k_dotprod;
 tern_matmul_fn tern_matmul_q5_0_dotprod, tern_matmul_q5_1_dotprod, tern_matmul_q5_k_dotprod;
 tern_matmul_fn tern_matmul_q6_k_dotprod, tern_matmul_q8_0_dotprod;

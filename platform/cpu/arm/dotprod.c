@@ -3,6 +3,7 @@
 void tern_install_dotprod(struct tern_kernels *k);
 void tern_install_dotprod(struct tern_kernels *k)
 {
+    k->matmul_codes = tern_matmul_codes_dotprod;
     k->matmul_q4_0 = tern_matmul_q4_0_dotprod;
     k->matmul_q4_1 = tern_matmul_q4_1_dotprod;
     k->matmul_q4_k = tern_matmul_q4_k_dotprod;

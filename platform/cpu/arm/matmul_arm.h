@@ -30,12 +30,19 @@ struct tern_codes_arm {
     unsigned block_bytes;        /* of a panel's block: 16 * n_bytes */
     unsigned n_subs;             /* of a block: 1 or 8 */
     bool has_min, has_sc;        /* has_sc: an integer scale for each 16 */
-    /* Runs 2 i, 2 i + 1, 2 i + 4, 2 i + 5 of 16 rows. */
-    void (*unpack)(struct tern_sub s, int i, int8x16_t w[4][4]);
+    /* Codes of 16 rows: a run, or runs 2 i, 2 i + 1, 2 i + 4, 2 i + 5 that share their bytes. */
+    void (*run)(struct tern_sub s, int run, int8x16_t w[4]);
+    void (*four_runs)(struct tern_sub s, int i, int8x16_t w[4][4]);
     void (*scale)(struct tern_sub s, float32x4_t out[4]);
     void (*minus_min)(struct tern_sub s, float32x4_t out[4]);
     void (*sc)(struct tern_sub s, int half, int32x4_t out[4]);
 };
+
+/* What the next sub-block needs must not be loaded before: there are no registers for it. */
+TERN_INLINE void in_order(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
 
 TERN_INLINE float32x4_t float_of(int32x4_t x)
 {
@@ -71,6 +78,41 @@ TERN_INLINE int32x4_t init_of(const struct tern_codes_arm *f, const struct tern_
     return f->zero ? dup_lane(r->z[0], lane) : vdupq_n_s32(0);
 }
 
+/* The at-th of the runs that are added: run `run`. */
+TERN_INLINE void add_run(const struct tern_codes_arm *f, unsigned at, unsigned run,
+                         const int8x16_t w[4], const int8x16_t x[2], struct tern_dot dot[2][4])
+{
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++)
+        dot_add(&dot[f->has_sc ? run / 4 : 0][k], f->chain, f->has_sc ? run % 4 : at, w[k],
+                x[run / 4], (int)run % 4);
+}
+
+/* Each run is used as soon as it is there. High nibbles first: what makes the low ones may
+ * overwrite the bytes. */
+TERN_INLINE void add_runs(const struct tern_codes_arm *f, struct tern_sub s, const int8x16_t x[2],
+                          struct tern_dot dot[2][4])
+{
+    if (f->run) {
+#pragma GCC unroll 8
+        for (int run = 0; run < 8; run++) {
+            int8x16_t w[4];
+            f->run(s, run, w);
+            add_run(f, (unsigned)run, (unsigned)run, w, x, dot);
+        }
+        return;
+    }
+#pragma GCC unroll 2
+    for (unsigned i = 0; i < 2; i++) {
+        int8x16_t w[4][4];
+        f->four_runs(s, (int)i, w);
+        add_run(f, 4 * i, 2 * i + 4, w[2], x, dot);
+        add_run(f, 4 * i + 1, 2 * i + 5, w[3], x, dot);
+        add_run(f, 4 * i + 2, 2 * i, w[0], x, dot);
+        add_run(f, 4 * i + 3, 2 * i + 1, w[1], x, dot);
+    }
+}
+
 /* One sub-block, whose record is lane `lane` of r and q. */
 TERN_INLINE void step_1(const struct tern_codes_arm *f, struct tern_sub s, const int8_t *q,
                         const struct tern_four *r, int lane, float32x4_t acc[4])
@@ -82,20 +124,8 @@ TERN_INLINE void step_1(const struct tern_codes_arm *f, struct tern_sub s, const
         if (f->has_sc)
             dot_start(&dot[1][i], init_of(f, r, lane, 1));
     }
+    add_runs(f, s, x, dot);
     const unsigned chain = f->chain;
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) {
-        int8x16_t w[4][4];
-        f->unpack(s, i, w);
-#pragma GCC unroll 4
-        for (unsigned n = 0; n < 4; n++)
-#pragma GCC unroll 4
-            for (int k = 0; k < 4; k++) {
-                struct tern_dot *d = &dot[f->has_sc ? n / 2 : 0][k];
-                const unsigned run = f->has_sc ? 2 * (unsigned)i + n % 2 : 4 * (unsigned)i + n;
-                dot_add(d, chain, run, w[n][k], x[n / 2], 2 * i + (int)(n % 2));
-            }
-    }
     float32x4_t scale[4], minus_min[4];
     int32x4_t sc[2][4];
     f->scale(s, scale);
@@ -134,6 +164,7 @@ TERN_INLINE void panel_by_1(const struct tern_codes_arm *f, const struct tern_ma
                 const struct tern_sub s = {f->n_subs == 1 ? block + e * f->block_bytes : block,
                                            f->n_subs == 1 ? 0 : 4 * quad + e};
                 step_1(f, s, q + TERN_SUB * e, &r, (int)e, acc);
+                in_order();
             }
             q += 4 * TERN_SUB;
             d += 4;
@@ -242,7 +273,10 @@ TERN_INLINE void expand_sub(const struct tern_codes_arm *f, struct tern_sub s,
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         int8x16_t w[4][4];
-        f->unpack(s, i, w);
+        for (int n = 0; f->run && n < 4; n++)
+            f->run(s, 2 * i + n % 2 + n / 2 * 4, w[n]);
+        if (!f->run)
+            f->four_runs(s, i, w);
         put_codes(out, 2 * (unsigned)i, w);
         put_codes(out, 2 * (unsigned)i + 4, w + 2);
     }
@@ -361,11 +395,12 @@ TERN_INLINE void tile_dots(const int8_t (*codes)[16], const int8_t *q, size_t st
 }
 #endif
 
-/* The integers of one sub-block. z is what they start from. */
+/* The integers of one sub-block. */
 TERN_INLINE void tile_integers(const struct tern_codes_arm *f, const struct tern_expanded *w,
-                               int rows, const int8_t *q, size_t stride, size_t n_tokens,
-                               const float *z, tern_tile_dots both)
+                               int rows, const struct tern_tile *t, size_t n_tokens,
+                               tern_tile_dots both)
 {
+    const float *z = t->side + 4 + 4 * f->has_min;
     const size_t n_a = TERN_PAIRS ? (n_tokens + 1) / 2 : n_tokens;
     tern_tile_dots dot;
 #pragma GCC unroll 2
@@ -380,7 +415,7 @@ TERN_INLINE void tile_integers(const struct tern_codes_arm *f, const struct tern
                                 : TERN_PAIRS ? dup_pair(all, (int)a)
                                              : dup_lane(all, (int)a);
         }
-        tile_dots(w->codes[rows], q, stride, n_tokens, half, f->chain, dot);
+        tile_dots(w->codes[rows], t->q, t->q_stride, n_tokens, half, f->chain, dot);
 #pragma GCC unroll 4
         for (size_t a = 0; a < n_a; a++)
             for (int b = 0; b < TERN_TILE_B; b++) {
@@ -443,7 +478,7 @@ TERN_INLINE void half_tile(const struct tern_codes_arm *f, const struct tern_exp
     load_chains(a.dst + 8 * rows, a.dst_stride, n_tokens, acc);
     for (; n_subs--; w++, a.q += TERN_SUB, a.side += side_words(f)) {
         tern_tile_dots dot;
-        tile_integers(f, w, rows, a.q, a.q_stride, n_tokens, a.side + 4 + 4 * f->has_min, dot);
+        tile_integers(f, w, rows, &a, n_tokens, dot);
         const float32x4_t d = vld1q_f32(a.side);
         const float32x4_t side = f->has_min ? vld1q_f32(a.side + 4) : d;
 #pragma GCC unroll 4
@@ -514,7 +549,8 @@ TERN_INLINE void matmul_many(const struct tern_codes_arm *f, const struct tern_m
             expand(f, m->panels + p * m->panel_bytes, u, n_now, w);
             const size_t s = u * unit;
             const struct tern_tile t = {
-                .q = a->q + TERN_SUB * (token * a->n_blocks + s), .q_stride = TERN_SUB * a->n_blocks,
+                .q = a->q + TERN_SUB * (token * a->n_blocks + s),
+                .q_stride = TERN_SUB * a->n_blocks,
                 .side = side + s * side_words(f), .dst = dst, .dst_stride = m->dst_stride,
             };
             tiles(f, w, n_now * unit, t, side_stride, n_tokens);

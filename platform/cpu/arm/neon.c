@@ -6,6 +6,8 @@ void tern_install_neon(struct tern_kernels *k)
     k->matmul_f32 = tern_matmul_f32_neon;
     k->matmul_f16 = tern_matmul_f16_neon;
     k->matmul_bf16 = tern_matmul_bf16_neon;
+    k->matmul_codes = tern_matmul_codes_neon;
+    k->matmul_exact = tern_matmul_exact_neon;
     k->matmul_q4_0 = tern_matmul_q4_0_neon;
     k->matmul_q4_1 = tern_matmul_q4_1_neon;
     k->matmul_q4_k = tern_matmul_q4_k_neon;
