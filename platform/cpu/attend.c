@@ -109,100 +109,137 @@ static void gather_queries(const struct tern_cpu *c, const struct tile *t,
     }
 }
 
-/* Visible keys of each row in the chunk, as lo..hi; answers whether any row sees one. */
-static bool visible(const struct tile *t, uint32_t chunk, uint16_t *lo, uint16_t *hi,
-                    uint32_t *least, uint32_t *most)
+/* What a tile sees of a chunk: lo .. hi of each row, least .. most of all, and where it lies. */
+struct seen {
+    uint16_t lo[TERN_TILE_ROWS], hi[TERN_TILE_ROWS];
+    uint32_t least, most;
+    const uint8_t *keys[TERN_CHUNK / TERN_BLOCK_TOKENS], *values[TERN_CHUNK / TERN_BLOCK_TOKENS];
+    const uint8_t *next[TERN_CHUNK / TERN_BLOCK_TOKENS]; /* keys of the next chunk */
+};
+
+static uint16_t within(uint64_t position, uint64_t base)
 {
-    const uint64_t base = (uint64_t)chunk * TERN_CHUNK;
-    *least = TERN_CHUNK;
-    *most = 0;
+    return (uint16_t)(position <= base                ? 0
+                      : position - base < TERN_CHUNK ? position - base
+                                                     : TERN_CHUNK);
+}
+
+static void find_blocks(const struct tile *t, uint32_t chunk, struct seen *seen)
+{
+    const size_t k_at = t->kv_head * t->pool->k_bytes;
+    const size_t v_at =
+        t->group->n_kv_heads * t->pool->k_bytes + t->kv_head * t->pool->v_bytes;
+    const uint32_t *table = t->table + chunk * (TERN_CHUNK / TERN_BLOCK_TOKENS);
+    const uint64_t after = (uint64_t)(chunk + 1) * TERN_CHUNK, end = t->position + t->n_tokens;
+    for (uint32_t b = 0; b < TERN_CHUNK / TERN_BLOCK_TOKENS; b++) {
+        seen->keys[b] = seen->values[b] = seen->next[b] = NULL;
+        if (after + b * TERN_BLOCK_TOKENS < end)
+            seen->next[b] = t->layer + k_at +
+                            table[b + TERN_CHUNK / TERN_BLOCK_TOKENS] * t->pool->block_bytes;
+        if ((b + 1) * TERN_BLOCK_TOKENS <= seen->least || b * TERN_BLOCK_TOKENS >= seen->most)
+            continue;
+        const uint8_t *block = t->layer + table[b] * t->pool->block_bytes;
+        seen->keys[b] = block + k_at;
+        seen->values[b] = block + v_at;
+    }
+}
+
+/* Answers whether any row of the tile sees a key of the chunk. */
+static bool visible(const struct tile *t, uint32_t chunk, struct seen *seen)
+{
+    const uint64_t base = (uint64_t)chunk * TERN_CHUNK, window = t->group->window;
+    seen->least = TERN_CHUNK;
+    seen->most = 0;
     for (uint32_t i = 0; i < t->n_tokens; i++) {
         const uint64_t end = (uint64_t)t->position + i + 1;
-        const uint64_t start =
-            t->group->window && end > t->group->window ? end - t->group->window : 0;
-        uint32_t from =
-            start > base ? (start - base < TERN_CHUNK ? (uint32_t)(start - base) : TERN_CHUNK) : 0;
-        uint32_t to =
-            end > base ? (end - base < TERN_CHUNK ? (uint32_t)(end - base) : TERN_CHUNK) : 0;
+        uint16_t from = within(window && end > window ? end - window : 0, base);
+        uint16_t to = within(end, base);
         if (from >= to)
             from = to = 0;
         for (uint32_t h = 0; h < t->n_heads; h++) {
-            lo[i * t->n_heads + h] = (uint16_t)from;
-            hi[i * t->n_heads + h] = (uint16_t)to;
+            seen->lo[i * t->n_heads + h] = from;
+            seen->hi[i * t->n_heads + h] = to;
         }
         if (from < to) {
-            *least = from < *least ? from : *least;
-            *most = to > *most ? to : *most;
+            seen->least = from < seen->least ? from : seen->least;
+            seen->most = to > seen->most ? to : seen->most;
         }
     }
-    return *most > 0;
-}
-
-static const uint8_t *block_of(const struct tile *t, uint32_t chunk, uint32_t b)
-{
-    return t->layer + t->table[chunk * (TERN_CHUNK / TERN_BLOCK_TOKENS) + b] * t->pool->block_bytes;
+    if (seen->most)
+        find_blocks(t, chunk, seen);
+    return seen->most > 0;
 }
 
 static void score_chunk(const struct tern_cpu *c, const struct tile *t,
-                        const struct tern_acts *acts, struct tern_cpu_thread *th, uint32_t chunk,
-                        uint32_t least, uint32_t most)
+                        const struct tern_acts *acts, struct tern_cpu_thread *th,
+                        const struct seen *seen)
 {
+    const struct tern_kernels *k = c->kernels;
     const enum tern_type type = c->k_type;
-    tern_matmul_fn *matmul = tern_kernels_matmul(c->kernels, type, false);
-    struct tern_matmul m = {
+    const struct tern_scores s = {
+        .block = seen->keys,
+        .first = seen->least / TERN_BLOCK_TOKENS,
+        .last = (seen->most + TERN_BLOCK_TOKENS - 1) / TERN_BLOCK_TOKENS,
         .format = tern_format_of(type),
-        .panel_bytes = t->pool->k_bytes,
         .n_cols = tern_kv_k_cols(type, t->group->k_dim),
         .acts = acts,
-        .dst_stride = TERN_CHUNK,
+        .scale = t->op->x,
+        .s = th->scores,
+        .matmul = tern_kernels_matmul(k, type, false),
         .scratch = th->matmul,
+        .ahead = seen->values,
+        .ahead_bytes = t->pool->v_bytes,
     };
-    for (uint32_t b = least / TERN_BLOCK_TOKENS; b * TERN_BLOCK_TOKENS < most; b++) {
-        m.panels = block_of(t, chunk, b) + t->kv_head * t->pool->k_bytes;
-        m.dst = th->scores + b * TERN_BLOCK_TOKENS;
-        matmul(&m, 0, 1);
-    }
+    (type == TERN_TYPE_F16    ? k->scores_f16
+     : type == TERN_TYPE_F32  ? k->scores_f32
+     : type == TERN_TYPE_Q8_0 ? k->scores_q8_0
+                              : k->scores_q4_0)(&s);
+}
+
+static void add_values(const struct tern_cpu *c, const struct tile *t, size_t n_rows,
+                       struct tern_cpu_thread *th, const struct seen *seen)
+{
+    const struct tern_kernels *k = c->kernels;
+    const enum tern_type type = c->v_type;
+    const struct tern_values v = {
+        .block = seen->values,
+        .dim = t->group->v_dim,
+        .n_rows = n_rows,
+        .row_bytes = t->pool->v_row_bytes,
+        .p = th->scores,
+        .lo = seen->lo,
+        .hi = seen->hi,
+        .o = th->part,
+        .o_stride = t->group->v_dim,
+        .scratch = th->matmul,
+        .ahead = seen->next,
+        .ahead_bytes = t->pool->k_bytes,
+    };
+    (type == TERN_TYPE_F16    ? k->values_f16
+     : type == TERN_TYPE_F32  ? k->values_f32
+     : type == TERN_TYPE_Q8_0 ? k->values_q8_0
+                              : k->values_q4_0)(&v);
 }
 
 /* One chunk of a tile: m and l of each row and o in th->part. False when no row sees a key. */
 static bool run_chunk(const struct tern_cpu *c, const struct tile *t, const struct tern_acts *acts,
                       struct tern_cpu_thread *th, uint32_t chunk, float *m, float *l)
 {
-    uint16_t lo[TERN_TILE_ROWS], hi[TERN_TILE_ROWS];
-    const uint8_t *blocks[TERN_CHUNK / TERN_BLOCK_TOKENS] = {NULL};
-    uint32_t least, most;
-    if (!visible(t, chunk, lo, hi, &least, &most))
+    struct seen seen;
+    if (!visible(t, chunk, &seen))
         return false;
-    score_chunk(c, t, acts, th, chunk, least, most);
-    const struct tern_kernels *k = c->kernels;
+    score_chunk(c, t, acts, th, &seen);
     for (uint32_t r = 0; r < acts->n_tokens; r++) {
         float *s = th->scores + r * TERN_CHUNK;
+        const uint16_t lo = seen.lo[r], hi = seen.hi[r];
         l[r] = 0;
-        if (lo[r] == hi[r])
+        if (lo == hi)
             continue;
-        k->scale(s + lo[r], s + lo[r], t->op->x, hi[r] - lo[r]);
         if (t->op->y != 0)
-            k->softcap(s + lo[r], s + lo[r], t->op->y, hi[r] - lo[r]);
-        l[r] = k->softmax(s, lo[r], hi[r], &m[r]);
+            c->kernels->softcap(s + lo, s + lo, t->op->y, hi - lo);
+        l[r] = c->kernels->softmax(s, lo, hi, &m[r]);
     }
-    const size_t v_at = t->group->n_kv_heads * t->pool->k_bytes + t->kv_head * t->pool->v_bytes;
-    for (uint32_t b = least / TERN_BLOCK_TOKENS; b * TERN_BLOCK_TOKENS < most; b++)
-        blocks[b] = block_of(t, chunk, b) + v_at;
-    const struct tern_values v = {
-        .block = blocks,
-        .dim = t->group->v_dim,
-        .n_rows = acts->n_tokens,
-        .row_bytes = t->pool->v_row_bytes,
-        .p = th->scores,
-        .lo = lo,
-        .hi = hi,
-        .o = th->part,
-        .o_stride = t->group->v_dim,
-    };
-    (c->v_type == TERN_TYPE_F16    ? k->values_f16
-     : c->v_type == TERN_TYPE_F32  ? k->values_f32
-     : c->v_type == TERN_TYPE_Q8_0 ? k->values_q8_0
-                                   : k->values_q4_0)(&v);
+    add_values(c, t, acts->n_tokens, th, &seen);
     return true;
 }
 
@@ -242,16 +279,14 @@ static void whole_tile(const struct tern_cpu *c, const struct tile *t, struct te
 }
 
 /* One chunk of a tile to the partial results, which merge_rows reads after the barrier. */
-static void part_of_tile(struct tern_cpu *c, const struct tile *t, struct tern_cpu_thread *th,
-                         uint32_t chunk)
+static void part_of_tile(struct tern_cpu *c, const struct tile *t, const struct tern_acts *acts,
+                         struct tern_cpu_thread *th, uint32_t chunk)
 {
-    struct tern_acts acts;
     float m[TERN_TILE_ROWS], l[TERN_TILE_ROWS];
     const uint32_t dim = t->group->v_dim;
     const struct tern_cpu_partials *p = &c->partials;
-    gather_queries(c, t, th, &acts);
-    const bool any = run_chunk(c, t, &acts, th, chunk, m, l);
-    for (uint32_t r = 0; r < acts.n_tokens; r++) {
+    const bool any = run_chunk(c, t, acts, th, chunk, m, l);
+    for (uint32_t r = 0; r < acts->n_tokens; r++) {
         const size_t at = ((size_t)(t->first_row + r / t->n_heads) * t->op->n_heads +
                            t->first_head + r % t->n_heads) *
                               p->n_chunks +
@@ -292,10 +327,19 @@ void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t t
         }
         return;
     }
-    while (tern_cpu_take(counters, cut.n_items * cut.n_chunks, 1, &item, &last)) {
-        const struct tile t = tile_at(c, op, &cut, item / cut.n_chunks);
-        part_of_tile(c, &t, th, item % cut.n_chunks);
-    }
+    struct tile t;
+    struct tern_acts acts;
+    uint32_t tile = UINT32_MAX;
+    const uint32_t n = cut.n_items * cut.n_chunks, parts = 8 * c->limits.n_threads;
+    while (tern_cpu_take(counters, n, n < parts ? 1 : n / parts, &item, &last))
+        for (; item < last; item++) {
+            if (item / cut.n_chunks != tile) {
+                tile = item / cut.n_chunks;
+                t = tile_at(c, op, &cut, tile);
+                gather_queries(c, &t, th, &acts);
+            }
+            part_of_tile(c, &t, &acts, th, item % cut.n_chunks);
+        }
     tern_cpu_barrier(c, thread);
     while (tern_cpu_take(counters + 1, c->batch->n_rows * op->n_heads, 1, &item, &last))
         merge_row(c, op, th, item, g->v_dim, cut.n_chunks);

@@ -136,12 +136,15 @@ static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
             row_bytes = n > row_bytes ? n : row_bytes;
         }
     const size_t cols = widest > padded(k_dim) ? widest : padded(k_dim);
+    const size_t attention = TERN_ATTENTION_SCRATCH(k_dim > v_dim ? k_dim : v_dim);
+    const size_t scratch =
+        TERN_MATMUL_SCRATCH(cols) > attention ? TERN_MATMUL_SCRATCH(cols) : attention;
     for (uint32_t i = 0; i < c->limits.n_threads; i++) {
         struct tern_cpu_thread t;
         lay_out_records(a, &t.own, TERN_FEW_ROWS, widest);
         t.norm = tern_carve_raw(a, TERN_FEW_ROWS * widest, sizeof(float), 64);
         t.row = tern_carve_raw(a, row_bytes, 1, 64);
-        t.matmul = tern_carve_raw(a, 1, TERN_MATMUL_SCRATCH(cols), 64);
+        t.matmul = tern_carve_raw(a, 1, scratch, 64);
         t.turned = tern_carve_raw(a, padded(k_dim > v_dim ? k_dim : v_dim), sizeof(float), 64);
         t.queries = tern_carve_raw(a, TERN_TILE_ROWS * padded(k_dim), sizeof(float), 64);
         lay_out_records(a, &t.query_records, TERN_TILE_ROWS, k_dim);

@@ -84,6 +84,30 @@ typedef void tern_softcap_fn(float *dst, const float *a, float cap, size_t n);
 /* --- attention: one chunk of 256 absolute positions, one query row of one head --- */
 
 enum { TERN_CHUNK = 256 };
+/* Bytes of scratch, aligned to 64, that scores and values of 16 rows may write. */
+#define TERN_ATTENTION_SCRATCH(dim) \
+    (TERN_MATMUL_SCRATCH(dim) + (((size_t)(dim) + 31) / 32) * 32 * 16 * sizeof(float))
+
+/* Scores of n_tokens query rows (acts) with the keys of blocks first .. last - 1 of a chunk, each
+ * a panel of 16 tokens: s[row * 256 + 16 * b + t] = chain * scale, the chain that of a matmul with
+ * the panel, rounded before it is scaled. The rest of s is not written, other blocks are not read.
+ * A variant without a kernel of its own has the reference's, which calls `matmul` block by block.
+ * ahead: memory of ahead_bytes each that is read after this call, for prefetching: the chunk's
+ * values; may be NULL. */
+struct tern_scores {
+    const uint8_t *const *block; /* [16], aligned to 64 */
+    size_t first, last;
+    const struct tern_format *format;
+    size_t n_cols;               /* of the panel */
+    const struct tern_acts *acts;
+    float scale;
+    float *s;                    /* [n_tokens][256], aligned to 64 */
+    tern_matmul_fn *matmul;      /* of the keys' type, in the same table */
+    void *scratch;               /* TERN_ATTENTION_SCRATCH(n_cols) */
+    const uint8_t *const *ahead; /* [16], some may be NULL */
+    size_t ahead_bytes;
+};
+typedef void tern_scores_fn(const struct tern_scores *s);
 
 /* s[lo..hi) are scores of the chunk's keys (lo < hi <= 256). Turns them into p = exp(s - m), m
  * their maximum, and returns the sum of p: lane t takes tokens t, t + 16, ... of the chunk's 256
@@ -105,6 +129,9 @@ struct tern_values {
     const uint16_t *lo, *hi;     /* [n_rows] */
     float *o;                    /* [n_rows][o_stride] */
     size_t o_stride;
+    void *scratch;               /* TERN_ATTENTION_SCRATCH(dim) */
+    const uint8_t *const *ahead; /* [16] as in tern_scores: the next chunk's keys; may be NULL */
+    size_t ahead_bytes;
 };
 typedef void tern_values_fn(const struct tern_values *v);
 
@@ -139,6 +166,7 @@ struct tern_kernels {
     tern_add_fn *add;
     tern_scale_fn *scale;
     tern_softcap_fn *softcap;
+    tern_scores_fn *scores_f32, *scores_f16, *scores_q8_0, *scores_q4_0;
     tern_softmax_fn *softmax;
     tern_values_fn *values_f32, *values_f16, *values_q8_0, *values_q4_0;
     tern_merge_fn *merge;

@@ -28,8 +28,8 @@ static const char *const names[] = {
     NAMED(matmul_q6_k), NAMED(matmul_iq4_nl), NAMED(matmul_iq4_xs), NAMED(matmul_mxfp4),
     NAMED(matmul_tq1_0), NAMED(matmul_tq2_0), NAMED(matmul_codes), NAMED(matmul_exact),
     NAMED(rms_norm), NAMED(quantize), NAMED(halves), NAMED(hadamard), NAMED(rope_norm),
-    NAMED(rope_neox),
-    NAMED(silu_mul), NAMED(gelu_mul), NAMED(add), NAMED(scale), NAMED(softcap), NAMED(softmax),
+    NAMED(rope_neox), NAMED(silu_mul), NAMED(gelu_mul), NAMED(add), NAMED(scale), NAMED(softcap),
+    NAMED(scores_f32), NAMED(scores_f16), NAMED(scores_q8_0), NAMED(scores_q4_0), NAMED(softmax),
     NAMED(values_f32), NAMED(values_f16), NAMED(values_q8_0), NAMED(values_q4_0),
     NAMED(merge), NAMED(finish), NAMED(highest), NAMED(exp_row),
 };
@@ -389,6 +389,45 @@ static void rope_neox(float *x, const float *cs, size_t n_rot)
 
 /* --- attention --- */
 
+/* The reference's scores through the reference's products. */
+static void check_scores(size_t slot, tern_scores_fn *kernel, tern_matmul_fn *matmul,
+                         const struct tern_scores *s)
+{
+    const size_t n_rows = s->acts->n_tokens, at = s->first * TERN_PANEL_ROWS;
+    const size_t n = (s->last - s->first) * TERN_PANEL_ROWS;
+    kernel(s);
+    struct workspace *w = begin(slot, n_rows * TERN_CHUNK);
+    if (!w)
+        return;
+    struct tern_scores ref = *s;
+    ref.matmul = matmul;
+    ref.s = w->a;
+    tern_kernels_ref.scores_f32(&ref);
+    for (size_t r = 0; r < n_rows; r++)
+        compare(w, w->a + r * TERN_CHUNK + at, s->s + r * TERN_CHUNK + at, n, r * TERN_CHUNK + at);
+    end(slot, w);
+}
+
+static void scores_f32(const struct tern_scores *s)
+{
+    check_scores(SLOT(scores_f32), variant.scores_f32, tern_kernels_ref.matmul_f32, s);
+}
+
+static void scores_f16(const struct tern_scores *s)
+{
+    check_scores(SLOT(scores_f16), variant.scores_f16, tern_kernels_ref.matmul_f16, s);
+}
+
+static void scores_q8_0(const struct tern_scores *s)
+{
+    check_scores(SLOT(scores_q8_0), variant.scores_q8_0, tern_kernels_ref.matmul_q8_0, s);
+}
+
+static void scores_q4_0(const struct tern_scores *s)
+{
+    check_scores(SLOT(scores_q4_0), variant.scores_q4_0, tern_kernels_ref.matmul_q4_0, s);
+}
+
 static float softmax(float *s, size_t lo, size_t hi, float *m)
 {
     struct workspace *w = begin(SLOT(softmax), TERN_CHUNK);
@@ -518,7 +557,9 @@ static const struct tern_kernels wrappers = {
     .matmul_codes = matmul_codes, .matmul_exact = matmul_exact,
     .rms_norm = rms_norm, .quantize = quantize, .halves = halves, .hadamard = hadamard,
     .rope_norm = rope_norm, .rope_neox = rope_neox, .silu_mul = silu_mul, .gelu_mul = gelu_mul,
-    .add = add, .scale = scale, .softcap = softcap, .softmax = softmax,
+    .add = add, .scale = scale, .softcap = softcap, .scores_f32 = scores_f32,
+    .scores_f16 = scores_f16, .scores_q8_0 = scores_q8_0, .scores_q4_0 = scores_q4_0,
+    .softmax = softmax,
     .values_f32 = values_f32, .values_f16 = values_f16, .values_q8_0 = values_q8_0,
     .values_q4_0 = values_q4_0, .merge = merge, .finish = finish, .highest = highest,
     .exp_row = exp_row,

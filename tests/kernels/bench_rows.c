@@ -36,6 +36,7 @@ static void bench_values(tern_values_fn *f, const char *name, size_t row_bytes, 
     static const size_t rows[] = {1, 2, 3, 4, 7, 8, 16};
     static uint8_t blocks[16][16 * 4 * MAX_DIM];
     static uint16_t lo[MAX_ROWS], hi[MAX_ROWS];
+    static uint8_t scratch[TERN_ATTENTION_SCRATCH(MAX_DIM)] __attribute__((aligned(64)));
     const uint8_t *block[16];
     memset(blocks, 1, sizeof blocks);
     for (size_t b = 0; b < 16; b++) {
@@ -44,7 +45,8 @@ static void bench_values(tern_values_fn *f, const char *name, size_t row_bytes, 
     }
     printf("values %-4s %3zu dims:", name, dim);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct tern_values v = {block, row_bytes, dim, rows[i], scores, lo, hi, o, MAX_DIM};
+        const struct tern_values v = {block, row_bytes, dim, rows[i], scores, lo, hi, o, MAX_DIM,
+                                      scratch, NULL, 0};
         double t;
         BEST(t, f(&v));
         printf(" %zu: %.1f", rows[i], (double)(TERN_CHUNK * dim * rows[i]) / t);

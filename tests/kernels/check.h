@@ -28,6 +28,7 @@ void check_rope(void **state);
 void check_mul_act(void **state);
 void check_add(void **state);
 void check_scale(void **state);
+void check_scores(void **state); /* of every type: the kernel's name says which */
 void check_softmax(void **state);
 void check_values(void **state); /* of every type: the kernel's name says which */
 void check_merge(void **state);

@@ -2,6 +2,7 @@
  * or memory without access. */
 #include "tests/kernels/check.h"
 
+#include "platform/cpu/kv_store.h"
 #include "quant/half.h"
 
 #include <math.h>
@@ -65,6 +66,95 @@ void check_softmax(void **state)
         assert_same_floats(&m[0], &m[1], 1, what);
         assert_same_floats(&sum[0], &sum[1], 1, what);
         assert_same_floats(a, b, hi, what);
+        guarded_free();
+    }
+}
+
+/* --- scores --- */
+
+struct scores_case {
+    const uint8_t *block[16];
+    struct tern_acts acts;
+    struct tern_scores s;
+};
+
+static enum tern_type type_of(const char *kernel)
+{
+    return strcmp(kernel, "scores_f32") == 0    ? TERN_TYPE_F32
+           : strcmp(kernel, "scores_f16") == 0  ? TERN_TYPE_F16
+           : strcmp(kernel, "scores_q8_0") == 0 ? TERN_TYPE_Q8_0
+                                                : TERN_TYPE_Q4_0;
+}
+
+/* A panel that ends where memory without access begins, of finite values but for a few. */
+static const uint8_t *make_panel(enum tern_type type, size_t dim)
+{
+    const size_t bytes = (size_t)tern_panel_bytes(type, tern_kv_k_cols(type, dim));
+    uint8_t *panel = guarded_aligned(bytes);
+    float x[TERN_CHUNK];
+    for (size_t i = 0; i < bytes; i++)
+        panel[i] = (uint8_t)rnd();
+    for (size_t t = 0; t < 16; t++) {
+        for (size_t i = 0; i < dim; i++)
+            x[i] = rnd_float();
+        if (t == 7 && rnd() % 8 == 0)
+            x[rnd() % dim] = NAN;
+        tern_kv_store_k(type, panel, t, x, dim);
+    }
+    return panel;
+}
+
+static void make_queries(struct scores_case *k, size_t dim, int round)
+{
+    struct tern_acts *a = &k->acts;
+    a->n_tokens = 1 + rnd() % MAX_ROWS;
+    a->n_blocks = (dim + 31) / 32 + rnd() % 2;
+    a->x_stride = dim + rnd() % 3;
+    float *x = guarded((a->n_tokens - 1) * a->x_stride * sizeof *x + dim * sizeof *x);
+    int8_t *q = guarded(a->n_tokens * a->n_blocks * 32);
+    float *d = guarded(a->n_tokens * a->n_blocks * sizeof *d);
+    int16_t *sum = guarded(a->n_tokens * a->n_blocks * 2 * sizeof *sum);
+    for (size_t r = 0; r < a->n_tokens; r++) {
+        float *row = rnd_row(dim, round);
+        memcpy(x + r * a->x_stride, row, dim * sizeof *x);
+        tern_kernels_ref.quantize(q + 32 * r * a->n_blocks, d + r * a->n_blocks,
+                                  sum + 2 * r * a->n_blocks, row, dim);
+    }
+    a->x = x;
+    a->q = q;
+    a->d = d;
+    a->sum = sum;
+}
+
+void check_scores(void **state)
+{
+    const struct candidate *c = *state;
+    PICK(tern_scores_fn, ref, c->ref);
+    PICK(tern_scores_fn, got, c->under_test);
+    const enum tern_type type = type_of(c->kernel);
+    for (int round = 0; round < ROUNDS; round++) {
+        static const float scales[] = {0.125f, 0.08838835f, 1.0f};
+        struct scores_case k = {0};
+        const size_t dim = pick_dim(round);
+        make_queries(&k, dim, round / 3);
+        const size_t first = rnd() % 16, last = first + 1 + rnd() % (16 - first);
+        for (size_t b = first; b < last; b++)
+            k.block[b] = make_panel(type, dim);
+        float *s[2];
+        const size_t n = k.acts.n_tokens * TERN_CHUNK;
+        for (size_t i = 0; i < 2; i++) {
+            s[i] = guarded_aligned(n * sizeof **s);
+            memset(s[i], 0x5a, n * sizeof **s);
+            k.s = (struct tern_scores){
+                k.block, first, last, tern_format_of(type), tern_kv_k_cols(type, dim), &k.acts,
+                scales[round % 3], s[i], tern_kernels_matmul(c->ref, type, false),
+                guarded_aligned(TERN_ATTENTION_SCRATCH(dim)), round % 2 ? k.block : NULL, 64};
+            (i ? got : ref)(&k.s);
+        }
+        char what[96];
+        snprintf(what, sizeof what, "%s, %zu rows of %zu, blocks %zu .. %zu, round %d", c->kernel,
+                 k.acts.n_tokens, dim, first, last, round);
+        assert_same_floats(s[0], s[1], n, what);
         guarded_free();
     }
 }
@@ -163,6 +253,9 @@ void check_values(void **state)
                                                                : (v->dim + 31) / 32 * 18;
         v->o_stride = v->dim + rnd() % 3;
         v->block = k.block;
+        v->ahead = round % 2 ? k.block : NULL;
+        v->ahead_bytes = 64;
+        v->scratch = guarded_aligned(TERN_ATTENTION_SCRATCH(v->dim));
         v->lo = k.lo;
         v->hi = k.hi;
         pick_ranges(&k, round);

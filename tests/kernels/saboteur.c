@@ -20,6 +20,7 @@ static void install(struct tern_kernels *k)
     k->add = saboteur_add;
     k->scale = saboteur_scale;
     k->softcap = saboteur_softcap;
+    k->scores_f32 = k->scores_f16 = k->scores_q8_0 = k->scores_q4_0 = saboteur_scores;
     k->softmax = saboteur_softmax;
     k->values_f32 = saboteur_values_f32;
     k->values_f16 = saboteur_values_f16;

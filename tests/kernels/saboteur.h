@@ -19,6 +19,7 @@ tern_mul_act_fn saboteur_silu_mul, saboteur_gelu_mul;
 tern_add_fn saboteur_add;
 tern_scale_fn saboteur_scale;
 tern_softcap_fn saboteur_softcap;
+tern_scores_fn saboteur_scores;
 tern_softmax_fn saboteur_softmax;
 tern_values_fn saboteur_values_f32, saboteur_values_f16, saboteur_values_q8_0;
 tern_values_fn saboteur_values_q4_0;

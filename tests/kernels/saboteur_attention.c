@@ -3,6 +3,19 @@
 #include "quant/half.h"
 #include "runtime/real.h"
 
+/* Wrong by about a unit in the last place. */
+void saboteur_scores(const struct tern_scores *s)
+{
+    struct tern_scores off = *s;
+    off.scale = 1;
+    tern_kernels_ref.scores_f32(&off);
+    for (size_t r = 0; r < s->acts->n_tokens; r++)
+        for (size_t t = 16 * s->first; t < 16 * s->last; t++) {
+            float *at = s->s + r * TERN_CHUNK + t;
+            *at = (float)((double)*at * 1.0000001 * (double)s->scale);
+        }
+}
+
 /* Neighbouring lanes are added first. (Counting lanes from lo would be no sabotage: the tree
  * gives the same for rotated lanes.) */
 float saboteur_softmax(float *s, size_t lo, size_t hi, float *m)

@@ -130,7 +130,9 @@ static void chunk_values(const struct tern_kernels *kern, const struct cache *c,
         block[b] = c->v_blocks + (16 * chunk + b) * tern_kv_v_bytes(c->type, c->dim);
     v->block = block;
     v->row_bytes = tern_kv_v_row_bytes(c->type, c->dim);
+    static uint8_t scratch[TERN_ATTENTION_SCRATCH(MAX_DIM)] __attribute__((aligned(64)));
     v->dim = v->o_stride = c->dim;
+    v->scratch = scratch;
     (c->type == TERN_TYPE_F32    ? kern->values_f32
      : c->type == TERN_TYPE_F16  ? kern->values_f16
      : c->type == TERN_TYPE_Q8_0 ? kern->values_q8_0

@@ -9,6 +9,25 @@
 #include "quant/half.h"
 #include "runtime/real.h"
 
+void tern_scores_ref(const struct tern_scores *s)
+{
+    for (size_t b = s->first; b < s->last; b++) {
+        const struct tern_matmul m = {
+            .format = s->format,
+            .panels = s->block[b],
+            .n_cols = s->n_cols,
+            .acts = s->acts,
+            .dst = s->s + b * TERN_PANEL_ROWS,
+            .dst_stride = TERN_CHUNK,
+            .scratch = s->scratch,
+        };
+        s->matmul(&m, 0, 1);
+        for (size_t r = 0; r < s->acts->n_tokens; r++)
+            for (size_t t = 0; t < TERN_PANEL_ROWS; t++)
+                m.dst[r * TERN_CHUNK + t] *= s->scale;
+    }
+}
+
 float tern_softmax_ref(float *s, size_t lo, size_t hi, float *m)
 {
     /* The maximum of what is not NaN; a NaN comes back through its own exp and the sum. */

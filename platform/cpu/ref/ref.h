@@ -17,6 +17,7 @@ tern_add_fn tern_add_ref;
 tern_scale_fn tern_scale_ref;
 tern_softcap_fn tern_softcap_ref;
 
+tern_scores_fn tern_scores_ref;
 tern_softmax_fn tern_softmax_ref;
 tern_values_fn tern_values_f32_ref, tern_values_f16_ref, tern_values_q8_0_ref;
 tern_values_fn tern_values_q4_0_ref;

@@ -1,16 +1,19 @@
 /* Attention over one chunk on 8 lanes.
  *
- * Values are read once for a tile of query rows: rows x vectors of 8 dims stay in registers
- * over the 16 tokens of a block, and an f16 or q8_0 vector is widened once for all rows of the
- * tile. Twelve accumulators hide the latency of fma; a block is walked to its end before the
- * next, so that memory is read in order. Query rows see different numbers of tokens (causal
- * prefill), but nearly the same: tokens that all rows of a tile see go through the tile, the
- * few before and after through a tile of one row. A row's chain is in token order all the same.
+ * Values are read once for a tile of query rows: rows x vectors of 8 dims stay in registers over
+ * all tokens of the chunk, and a vector of halves or codes is widened once for all rows of the
+ * tile. Twelve accumulators hide the latency of fma. Quantised values bring a scale for each 32
+ * dims of a token: the weights of all tokens are multiplied with them first, eight tokens at a
+ * time. Query rows see different numbers of tokens (causal prefill), but nearly the same: tokens
+ * that all rows of a tile see go through the tile, the few before and after through a tile of one
+ * row. A row's chain is in token order all the same.
  */
 #include "platform/cpu/x86/x86.h"
 
 #include "platform/cpu/x86/math_avx2.h"
 #include "quant/half.h"
+
+#include <stdbool.h>
 
 #ifndef __AVX2__
 #error "this file needs -mavx2 -mfma -mf16c"
@@ -72,95 +75,93 @@ float tern_softmax_avx2(float *s, size_t lo, size_t hi, float *m)
 
 /* --- values --- */
 
-enum kind { F32, F16, Q8_0, Q4_0 };
-enum { MAX_ACCS = 12 };
-
-/* Tokens of one block for a few rows, some dims on from v's first. */
-struct tile {
-    const uint8_t *v, *ahead; /* first token; what will be read next */
-    size_t row_bytes, n_tokens;
-    const float *p;           /* first row, first token */
-    float *o;                 /* first row */
-    size_t o_stride;
-};
+enum kind { F32, F16, Q8_0 };
+enum { MAX_ACCS = 12, MAX_ROWS = 6 };
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Bytes of one block of 32 dims of a row; where its dim d lies, for vectors of 8 from d on. */
+/* Where a row's dim d lies, from where its bytes (of q8_0: of one block of 32 dims) begin. */
 INLINE size_t offset_of(size_t d, enum kind kind)
 {
-    return kind == F32    ? 4 * d
-           : kind == F16  ? 2 * d
-           : kind == Q8_0 ? d / 32 * 34 + 2 + d % 32
-                          : d / 32 * 18 + 2 + d % 16;
+    return kind == F32 ? 4 * d : kind == F16 ? 2 * d : d;
 }
 
-INLINE size_t scale_of(size_t d, enum kind kind)
+INLINE __m256 widen(const uint8_t *at, enum kind kind)
 {
-    return d / 32 * (kind == Q8_0 ? 34 : 18);
-}
-
-/* Dims d .. d + 7 of a row. */
-INLINE __m256 widen(const uint8_t *row, size_t d, enum kind kind)
-{
-    const void *at = row + offset_of(d, kind);
     if (kind == F32)
-        return _mm256_loadu_ps(at);
+        return _mm256_loadu_ps((const float *)(const void *)at);
     if (kind == F16)
-        return _mm256_cvtph_ps(_mm_loadu_si128(at));
-    if (kind == Q8_0)
-        return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(at)));
-    const __m256i codes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(at));
-    const __m256i code = d % 32 < 16 ? _mm256_and_si256(codes, _mm256_set1_epi32(15))
-                                     : _mm256_srli_epi32(codes, 4);
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(code, _mm256_set1_epi32(8)));
+        return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)at));
+    const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)at);
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
 }
 
-/* One token's weight for a row, as 8 lanes; q8_0 values bring their scale. */
-INLINE __m256 weight(const float *p, const uint8_t *scale, enum kind kind)
-{
-    const __m256 x = _mm256_broadcast_ss(p);
-    if (kind == F32 || kind == F16)
-        return x;
-    return _mm256_mul_ps(x, _mm256_cvtph_ps(_mm_set1_epi16((short)tern_load_u16(scale))));
-}
+/* What a tile works on: tokens from .. to of the chunk for some rows. w[row][token] are their
+ * weights, scaled where values have scales; token t lies at block[t / 16] + t % 16 * row_bytes. */
+struct tile {
+    const uint8_t *const *block;
+    size_t row_bytes, from, to;
+    const float *w;
+    float *o; /* first row, first dim */
+    size_t o_stride;
+    const uint8_t *const *ahead; /* [16] or NULL: read soon, ahead_bytes for each token */
+    size_t ahead_bytes;
+};
 
 /* n_rows x n_vectors chains over the tokens, for dims d .. d + 8 n_vectors; both are constants
- * where this is inlined, and for q8_0 and q4_0 the dims lie in one block of 32. Twelve accumulators
- * leave four registers: the fewer of weights and vectors stay in three, the others take turns
- * in the last. The same dims of the next block are asked for early. */
+ * where this is inlined. Of the fewer of weights and vectors all stay in registers, the others
+ * take turns in one. */
 INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows, int n_vectors)
 {
+    const size_t row_bytes = t->row_bytes, at = offset_of(d, kind);
+    const int step = kind == F32 ? 32 : kind == F16 ? 16 : 8;
+    const bool look = t->ahead && d == 0;
     __m256 acc[MAX_ACCS], kept[3];
-    for (int r = 0; r < n_rows; r++)
-        for (int j = 0; j < n_vectors; j++)
-            acc[r * n_vectors + j] = _mm256_loadu_ps(t->o + (size_t)r * t->o_stride + d + 8 * j);
-    const size_t scale_at = scale_of(d, kind);
-    const uint8_t *row = t->v, *ahead = t->ahead + offset_of(d, kind);
-    const float *p = t->p;
-    for (size_t k = 0; k < t->n_tokens; k++, p++, row += t->row_bytes, ahead += t->row_bytes) {
-        _mm_prefetch((const char *)ahead, _MM_HINT_T0);
-        if (n_rows < n_vectors) {
-            for (int r = 0; r < n_rows; r++)
-                kept[r] = weight(p + r * TERN_CHUNK, row + scale_at, kind);
-            for (int j = 0; j < n_vectors; j++) {
-                const __m256 v = widen(row, d + 8 * (size_t)j, kind);
+#pragma GCC unroll 12
+    for (int i = 0; i < n_rows * n_vectors; i++)
+        acc[i] = _mm256_loadu_ps(t->o + (size_t)(i / n_vectors) * t->o_stride + d +
+                                 8 * (size_t)(i % n_vectors));
+    const float *w = t->w + t->from;
+    for (size_t from = t->from; from < t->to;) {
+        const size_t end = (from | 15) + 1 < t->to ? (from | 15) + 1 : t->to, b = from / 16;
+        const uint8_t *row = t->block[b] + from % 16 * row_bytes + at;
+        if (look && t->ahead[b])
+            for (size_t i = 0; i < 16 * t->ahead_bytes; i += 64)
+                _mm_prefetch((const char *)t->ahead[b] + i, _MM_HINT_T1);
+#pragma GCC unroll 2
+        for (; from < end; from++, w++, row += row_bytes) {
+            if (n_rows < n_vectors) {
+#pragma GCC unroll 3
                 for (int r = 0; r < n_rows; r++)
-                    acc[r * n_vectors + j] = _mm256_fmadd_ps(kept[r], v, acc[r * n_vectors + j]);
-            }
-        } else {
-            for (int j = 0; j < n_vectors; j++)
-                kept[j] = widen(row, d + 8 * (size_t)j, kind);
-            for (int r = 0; r < n_rows; r++) {
-                const __m256 w = weight(p + r * TERN_CHUNK, row + scale_at, kind);
+                    kept[r] = _mm256_broadcast_ss(w + r * TERN_CHUNK);
+#pragma GCC unroll 8
+                for (int j = 0; j < n_vectors; j++) {
+                    const __m256 x = widen(row + step * j, kind);
+#pragma GCC unroll 3
+                    for (int r = 0; r < n_rows; r++)
+                        acc[r * n_vectors + j] =
+                            _mm256_fmadd_ps(kept[r], x, acc[r * n_vectors + j]);
+                }
+            } else {
+#pragma GCC unroll 3
                 for (int j = 0; j < n_vectors; j++)
-                    acc[r * n_vectors + j] = _mm256_fmadd_ps(w, kept[j], acc[r * n_vectors + j]);
+                    kept[j] = widen(row + step * j, kind);
+#pragma GCC unroll 6
+                for (int r = 0; r < n_rows; r++) {
+                    const __m256 x = _mm256_broadcast_ss(w + r * TERN_CHUNK);
+#pragma GCC unroll 3
+                    for (int j = 0; j < n_vectors; j++)
+                        acc[r * n_vectors + j] =
+                            _mm256_fmadd_ps(x, kept[j], acc[r * n_vectors + j]);
+                }
             }
         }
     }
-    for (int r = 0; r < n_rows; r++)
-        for (int j = 0; j < n_vectors; j++)
-            _mm256_storeu_ps(t->o + (size_t)r * t->o_stride + d + 8 * j, acc[r * n_vectors + j]);
+#pragma GCC unroll 12
+    for (int i = 0; i < n_rows * n_vectors; i++)
+        _mm256_storeu_ps(t->o + (size_t)(i / n_vectors) * t->o_stride + d +
+                             8 * (size_t)(i % n_vectors),
+                         acc[i]);
 }
 
 /* One dim past the last vector; not inlined, since its constants would take registers from the
@@ -170,121 +171,232 @@ static __attribute__((noinline)) void run_lane(const struct tile *t, size_t d, e
 {
     for (int r = 0; r < n_rows; r++) {
         float *o = t->o + (size_t)r * t->o_stride + d;
-        const uint8_t *row = t->v;
-        for (size_t k = 0; k < t->n_tokens; k++, row += t->row_bytes) {
-            const float p = t->p[r * TERN_CHUNK + k];
-            const uint8_t *block = row + scale_of(d, kind);
-            const int code = block[2 + d % 16] >> (d % 32 < 16 ? 0 : 4) & 15;
-            if (kind == F32)
-                *o = fmaf(p, tern_from_bits(tern_load_u32(row + 4 * d)), *o);
-            else if (kind == F16)
-                *o = fmaf(p, tern_load_f16(row + 2 * d), *o);
-            else if (kind == Q8_0)
-                *o = fmaf(p * tern_load_f16(block), (float)(int8_t)block[2 + d % 32], *o);
-            else
-                *o = fmaf(p * tern_load_f16(block), (float)(code - 8), *o);
+        for (size_t k = t->from; k < t->to; k++) {
+            const uint8_t *at = t->block[k / 16] + k % 16 * t->row_bytes + offset_of(d, kind);
+            const float value = kind == F32   ? tern_from_bits(tern_load_u32(at))
+                                : kind == F16 ? tern_load_f16(at)
+                                              : (float)(int8_t)*at;
+            *o = fmaf(t->w[r * TERN_CHUNK + k], value, *o);
         }
     }
 }
 
-INLINE void run_dims(const struct tile *t, size_t dim, enum kind kind, int n_rows, int n_vectors)
+/* n dims, in the widest tiles that the registers hold. */
+INLINE void run_dims(const struct tile *t, size_t n, enum kind kind, int n_rows)
 {
+    const int widest = n_rows == 1   ? kind == Q8_0 ? 4 : 8
+                       : n_rows <= 3 ? 4
+                       : n_rows == 4 ? kind == Q8_0 ? 2 : 3
+                                     : 2;
+    const size_t width = 8 * (size_t)widest;
     size_t d = 0;
-    const size_t width = 8 * (size_t)n_vectors;
-    for (; d + width <= dim; d += width)
-        run_tile(t, d, kind, n_rows, n_vectors);
-    if (n_vectors == 3 && d + 16 <= dim) {
-        run_tile(t, d, kind, n_rows, 2);
-        d += 16;
-    }
-    for (; d + 8 <= dim; d += 8)
+    for (; d + width <= n; d += width)
+        run_tile(t, d, kind, n_rows, widest);
+    if (widest > 2)
+        for (; d + 16 <= n; d += 16)
+            run_tile(t, d, kind, n_rows, 2);
+    for (; d + 8 <= n; d += 8)
         run_tile(t, d, kind, n_rows, 1);
-    for (; d < dim; d++)
+    for (; d < n; d++)
         run_lane(t, d, kind, n_rows);
 }
 
-/* Tokens from .. to for n_rows rows from r on, added to what o holds. */
-INLINE void run_span(const struct tern_values *v, size_t r, size_t n_rows, size_t from, size_t to,
+/* Rows first .. first + n_rows - 1 of the tile, tokens from .. to. */
+INLINE void run_span(struct tile t, size_t first, size_t n_rows, size_t from, size_t to, size_t n,
                      enum kind kind)
 {
-    while (from < to) {
-        const size_t end = (from | 15) + 1 < to ? (from | 15) + 1 : to;
-        const uint8_t *next = end < to ? v->block[end / 16] : v->block[from / 16];
-        const struct tile t = {
-            .v = v->block[from / 16] + from % 16 * v->row_bytes,
-            .ahead = next,
-            .row_bytes = v->row_bytes,
-            .n_tokens = end - from,
-            .p = v->p + r * TERN_CHUNK + from,
-            .o = v->o + r * v->o_stride,
-            .o_stride = v->o_stride,
-        };
-        switch (n_rows) {
-        case 1: run_dims(&t, v->dim, kind, 1, kind >= Q8_0 ? 4 : 8); break;
-        case 2: run_dims(&t, v->dim, kind, 2, 4); break;
-        case 3: run_dims(&t, v->dim, kind, 3, 4); break;
-        default: run_dims(&t, v->dim, kind, 4, kind >= Q8_0 ? 2 : 3); break;
-        }
-        from = end;
+    if (from >= to)
+        return;
+    t.from = from;
+    t.to = to;
+    t.w += first * TERN_CHUNK;
+    t.o += first * t.o_stride;
+    switch (n_rows) {
+    case 1: run_dims(&t, n, kind, 1); break;
+    case 2: run_dims(&t, n, kind, 2); break;
+    case 3: run_dims(&t, n, kind, 3); break;
+    case 4: run_dims(&t, n, kind, 4); break;
+    case 5: run_dims(&t, n, kind, 5); break;
+    default: run_dims(&t, n, kind, 6); break;
     }
 }
 
-/* 1 .. 4 rows; those that see nothing are left alone. */
-INLINE void run_rows(const struct tern_values *v, size_t first, size_t n, enum kind kind)
+INLINE void zero_rows(const struct tern_values *v, size_t d, size_t n)
 {
-    size_t lo = 0, hi = TERN_CHUNK;
-    for (size_t r = first; r < first + n; r++) {
-        lo = v->lo[r] > lo ? v->lo[r] : lo;
-        hi = v->hi[r] < hi ? v->hi[r] : hi;
+    for (size_t r = 0; r < v->n_rows; r++)
         if (v->lo[r] < v->hi[r])
-            memset(v->o + r * v->o_stride, 0, v->dim * sizeof *v->o);
+            memset(v->o + r * v->o_stride + d, 0, n * sizeof *v->o);
+}
+
+/* n dims of 1 .. MAX_ROWS rows, which see lo .. hi, added to what o holds. */
+INLINE void run_rows(const struct tile *t, const uint16_t *lo, const uint16_t *hi, size_t n_rows,
+                     size_t n, enum kind kind)
+{
+    size_t from = 0, to = TERN_CHUNK;
+    for (size_t i = 0; i < n_rows; i++) {
+        from = lo[i] > from ? lo[i] : from;
+        to = hi[i] < to ? hi[i] : to;
     }
-    if (lo >= hi)
-        lo = hi = TERN_CHUNK; /* nothing in common: each row alone, all of it before */
-    for (size_t r = first; r < first + n; r++)
-        run_span(v, r, 1, v->lo[r], v->hi[r] < lo ? v->hi[r] : lo, kind);
-    run_span(v, first, n, lo, hi, kind);
-    for (size_t r = first; r < first + n; r++)
-        run_span(v, r, 1, hi, v->hi[r], kind);
+    if (from >= to)
+        from = to = TERN_CHUNK; /* nothing in common: each row alone, all of it before */
+    for (size_t i = 0; i < n_rows; i++)
+        run_span(*t, i, 1, lo[i], hi[i] < from ? hi[i] : from, n, kind);
+    run_span(*t, 0, n_rows, from, to, n, kind);
+    for (size_t i = 0; i < n_rows; i++)
+        run_span(*t, i, 1, to, hi[i], n, kind);
 }
 
-/* Tiles of 3 and 4 rows are the quickest, of one row the slowest. */
-INLINE size_t tile_rows(size_t left, enum kind kind)
+/* Tiles of 3 to 6 rows are the quickest, of one row the slowest. */
+INLINE size_t tile_rows(size_t left)
 {
-    if (left <= 3)
-        return left;
-    if (kind >= Q8_0)
-        return left == 4 ? 2 : 3;
-    return left == 5 || left == 6 || left == 9 ? 3 : 4;
+    return left <= 6 ? left : left <= 8 ? 4 : left <= 10 ? 5 : 6;
 }
 
-INLINE void run_values(const struct tern_values *v, enum kind kind)
+/* The first rows ask for what comes next. */
+INLINE struct tile tile_of(const struct tern_values *v, size_t r)
 {
-    for (size_t r = 0; r < v->n_rows;) {
-        const size_t n = tile_rows(v->n_rows - r, kind);
-        run_rows(v, r, n, kind);
-        r += n;
+    return (struct tile){
+        .block = v->block,
+        .row_bytes = v->row_bytes,
+        .w = v->p + r * TERN_CHUNK,
+        .o = v->o + r * v->o_stride,
+        .o_stride = v->o_stride,
+        .ahead = r == 0 ? v->ahead : NULL,
+        .ahead_bytes = v->ahead_bytes / 16,
+    };
+}
+
+INLINE void run_floats(const struct tern_values *v, enum kind kind)
+{
+    zero_rows(v, 0, v->dim);
+    for (size_t r = 0, n; r < v->n_rows; r += n) {
+        n = tile_rows(v->n_rows - r);
+        const struct tile t = tile_of(v, r);
+        run_rows(&t, v->lo + r, v->hi + r, n, v->dim, kind);
+    }
+}
+
+/* What the scratch holds while values of one block of 32 dims are worked on. */
+struct codes_scratch {
+    float scale[TERN_CHUNK];
+    float w[MAX_ROWS][TERN_CHUNK];
+    int8_t codes[TERN_CHUNK][32]; /* of 4 bits: here as 8 */
+};
+_Static_assert(sizeof(struct codes_scratch) <= TERN_ATTENTION_SCRATCH(1), "scratch");
+
+/* 8 halves, some bytes apart. */
+INLINE __m256 load_scales(const uint8_t *at, size_t row_bytes)
+{
+    __m128i x = _mm_cvtsi32_si128(tern_load_u16(at));
+    x = _mm_insert_epi16(x, tern_load_u16(at + row_bytes), 1);
+    x = _mm_insert_epi16(x, tern_load_u16(at + 2 * row_bytes), 2);
+    x = _mm_insert_epi16(x, tern_load_u16(at + 3 * row_bytes), 3);
+    at += 4 * row_bytes;
+    __m128i y = _mm_cvtsi32_si128(tern_load_u16(at));
+    y = _mm_insert_epi16(y, tern_load_u16(at + row_bytes), 1);
+    y = _mm_insert_epi16(y, tern_load_u16(at + 2 * row_bytes), 2);
+    y = _mm_insert_epi16(y, tern_load_u16(at + 3 * row_bytes), 3);
+    return _mm256_cvtph_ps(_mm_unpacklo_epi64(x, y));
+}
+
+/* Scales of tokens from .. to - 1, which lie at this offset in their rows. */
+INLINE void spread_scales(const struct tern_values *v, size_t offset, size_t from, size_t to,
+                          float *scale)
+{
+    for (size_t b = from / 16; b * 16 < to; b++) {
+        const uint8_t *at = v->block[b] + offset;
+        const size_t first = 16 * b < from ? from : 16 * b;
+        const size_t last = 16 * b + 16 < to ? 16 * b + 16 : to;
+        if (last - first == 16) {
+            _mm256_storeu_ps(scale + 16 * b, load_scales(at, v->row_bytes));
+            _mm256_storeu_ps(scale + 16 * b + 8, load_scales(at + 8 * v->row_bytes, v->row_bytes));
+            continue;
+        }
+        for (size_t t = first; t < last; t++)
+            scale[t] = tern_load_f16(at + t % 16 * v->row_bytes);
+    }
+}
+
+/* w[row][token] = p * scale, eight tokens at a time; what nobody sees is multiplied too. */
+INLINE void weigh(const struct tern_values *v, size_t r, size_t n, size_t from, size_t to,
+                  struct codes_scratch *own)
+{
+    for (size_t t = from & ~(size_t)7; t < to; t += 8) {
+        const __m256 scale = _mm256_loadu_ps(own->scale + t);
+        for (size_t i = 0; i < n; i++)
+            _mm256_storeu_ps(own->w[i] + t,
+                _mm256_mul_ps(_mm256_loadu_ps(v->p + (r + i) * TERN_CHUNK + t), scale));
+    }
+}
+
+/* Codes of tokens from .. to - 1 at this offset, less their zero point. */
+INLINE void spread_codes(const struct tern_values *v, size_t offset, size_t from, size_t to,
+                         int8_t (*codes)[32])
+{
+    const __m128i eight = _mm_set1_epi8(8), mask = _mm_set1_epi8(15);
+    for (size_t t = from; t < to; t++) {
+        const uint8_t *at = v->block[t / 16] + t % 16 * v->row_bytes + offset;
+        const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)at);
+        const __m128i low = _mm_and_si128(x, mask);
+        const __m128i high = _mm_and_si128(_mm_srli_epi16(x, 4), mask);
+        __m128i *to_codes = (__m128i *)(void *)codes[t];
+        _mm_store_si128(to_codes, _mm_sub_epi8(low, eight));
+        _mm_store_si128(to_codes + 1, _mm_sub_epi8(high, eight));
+    }
+}
+
+INLINE void run_codes(const struct tern_values *v, bool four)
+{
+    struct codes_scratch *own = v->scratch;
+    const size_t bytes = four ? 18 : 34;
+    const uint8_t *block[TERN_CHUNK / 16];
+    size_t from = TERN_CHUNK, to = 0;
+    for (size_t r = 0; r < v->n_rows; r++) {
+        if (v->lo[r] == v->hi[r])
+            continue;
+        from = v->lo[r] < from ? v->lo[r] : from;
+        to = v->hi[r] > to ? v->hi[r] : to;
+    }
+    for (size_t d = 0; d < v->dim; d += 32) {
+        const size_t n_dims = v->dim - d < 32 ? v->dim - d : 32, offset = d / 32 * bytes;
+        spread_scales(v, offset, from, to, own->scale);
+        if (four)
+            spread_codes(v, offset + 2, from, to, own->codes);
+        for (size_t b = from / 16; 16 * b < to; b++)
+            block[b] = four ? (const uint8_t *)own->codes[16 * b] : v->block[b] + offset + 2;
+        zero_rows(v, d, n_dims);
+        for (size_t r = 0, n; r < v->n_rows; r += n) {
+            n = tile_rows(v->n_rows - r);
+            struct tile t = tile_of(v, r);
+            weigh(v, r, n, from, to, own);
+            t.block = block;
+            t.row_bytes = four ? 32 : v->row_bytes;
+            t.w = own->w[0];
+            t.o += d;
+            t.ahead = d == 0 ? t.ahead : NULL;
+            run_rows(&t, v->lo + r, v->hi + r, n, n_dims, Q8_0);
+        }
     }
 }
 
 void tern_values_f32_avx2(const struct tern_values *v)
 {
-    run_values(v, F32);
+    run_floats(v, F32);
 }
 
 void tern_values_f16_avx2(const struct tern_values *v)
 {
-    run_values(v, F16);
+    run_floats(v, F16);
 }
 
 void tern_values_q4_0_avx2(const struct tern_values *v)
 {
-    run_values(v, Q4_0);
+    run_codes(v, true);
 }
 
 void tern_values_q8_0_avx2(const struct tern_values *v)
 {
-    run_values(v, Q8_0);
+    run_codes(v, false);
 }
 
 /* --- merge --- */

@@ -34,6 +34,10 @@ void tern_install_avx2(struct tern_kernels *k)
     k->add = tern_add_avx2;
     k->scale = tern_scale_avx2;
     k->softcap = tern_softcap_avx2;
+    k->scores_f32 = tern_scores_f32_avx2;
+    k->scores_f16 = tern_scores_f16_avx2;
+    k->scores_q8_0 = tern_scores_q8_0_avx2;
+    k->scores_q4_0 = tern_scores_q4_0_avx2;
     k->softmax = tern_softmax_avx2;
     k->values_f32 = tern_values_f32_avx2;
     k->values_f16 = tern_values_f16_avx2;

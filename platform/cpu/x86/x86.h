@@ -23,6 +23,8 @@ tern_add_fn tern_add_avx2;
 tern_scale_fn tern_scale_avx2;
 tern_softcap_fn tern_softcap_avx2;
 
+tern_scores_fn tern_scores_f32_avx2, tern_scores_f16_avx2;
+tern_scores_fn tern_scores_q8_0_avx2, tern_scores_q4_0_avx2;
 tern_softmax_fn tern_softmax_avx2;
 tern_values_fn tern_values_f32_avx2, tern_values_f16_avx2, tern_values_q8_0_avx2;
 tern_values_fn tern_values_q4_0_avx2;
