@@ -86,8 +86,8 @@ static void make_chunk(struct one_chunk *c, const struct tern_kernels *k, enum t
     for (size_t i = 0; i < n_rows * dim; i++)
         x[i] = (float)(i % 13) * 0.1f - 0.6f;
     for (size_t t = 0; t < TERN_CHUNK; t++) {
-        tern_kv_store_k(type, keys + t / 16 * k_bytes, t % 16, x, dim);
-        tern_kv_store_v(type, values + t / 16 * v_bytes, t % 16, x, dim);
+        tern_kv_store_k(k, type, keys + t / 16 * k_bytes, t % 16, x, dim);
+        tern_kv_store_v(k, type, values + t / 16 * v_bytes, t % 16, x, dim);
     }
     int8_t *q = room(n_rows * blocks * 32);
     float *d = room(n_rows * blocks * sizeof *d), *s = room(n_rows * TERN_CHUNK * sizeof *s);
@@ -116,7 +116,7 @@ static struct rates measure_rates(enum tern_type type, size_t dim, size_t n_rows
     static struct one_chunk c;
     struct tern_kernels k;
     struct rates best = {0, 0};
-    tern_kernels_select(&k, tern_cpu_features(), getenv("TERN_CPU"));
+    tern_kernels_select(&k, tern_cpu_features(tern_os_cpu_has()), getenv("TERN_CPU"));
     make_chunk(&c, &k, type, dim, n_rows);
     tern_scores_fn *scores = type == TERN_TYPE_F16    ? k.scores_f16
                              : type == TERN_TYPE_F32  ? k.scores_f32

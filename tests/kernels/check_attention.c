@@ -99,7 +99,7 @@ static const uint8_t *make_panel(enum tern_type type, size_t dim)
             x[i] = rnd_float();
         if (t == 7 && rnd() % 8 == 0)
             x[rnd() % dim] = NAN;
-        tern_kv_store_k(type, panel, t, x, dim);
+        tern_kv_store_k(&tern_kernels_ref, type, panel, t, x, dim);
     }
     return panel;
 }

@@ -96,6 +96,13 @@ INLINE __m256 widen(const uint8_t *at, enum kind kind)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
 }
 
+/* What is read after these values: asked for evenly by all that runs over a chunk's tokens, since
+ * a core waits when it asks for more than a few lines at a time. */
+struct look {
+    const uint8_t *const *block; /* [16] or NULL */
+    size_t n_lines, done, share; /* lines of a block: all, asked for, at a time */
+};
+
 /* What a tile works on: tokens from .. to of the chunk for some rows. w[row][token] are their
  * weights, scaled where values have scales; token t lies at block[t / 16] + t % 16 * row_bytes. */
 struct tile {
@@ -104,8 +111,7 @@ struct tile {
     const float *w;
     float *o; /* first row, first dim */
     size_t o_stride;
-    const uint8_t *const *ahead; /* [16] or NULL: read soon, ahead_bytes for each token */
-    size_t ahead_bytes;
+    struct look *look;
 };
 
 /* n_rows x n_vectors chains over the tokens, for dims d .. d + 8 n_vectors; both are constants
@@ -115,7 +121,10 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
 {
     const size_t row_bytes = t->row_bytes, at = offset_of(d, kind);
     const int step = kind == F32 ? 32 : kind == F16 ? 16 : 8;
-    const bool look = t->ahead && d == 0;
+    const struct look look = *t->look;
+    const size_t upto = look.done + look.share < look.n_lines ? look.done + look.share
+                                                               : look.n_lines;
+    t->look->done = upto;
     __m256 acc[MAX_ACCS], kept[3];
 #pragma GCC unroll 12
     for (int i = 0; i < n_rows * n_vectors; i++)
@@ -125,9 +134,8 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
     for (size_t from = t->from; from < t->to;) {
         const size_t end = (from | 15) + 1 < t->to ? (from | 15) + 1 : t->to, b = from / 16;
         const uint8_t *row = t->block[b] + from % 16 * row_bytes + at;
-        if (look && t->ahead[b])
-            for (size_t i = 0; i < 16 * t->ahead_bytes; i += 64)
-                _mm_prefetch((const char *)t->ahead[b] + i, _MM_HINT_T1);
+        for (size_t i = look.done; i < upto && look.block[b]; i++)
+            _mm_prefetch((const char *)look.block[b] + 64 * i, _MM_HINT_T1);
 #pragma GCC unroll 2
         for (; from < end; from++, w++, row += row_bytes) {
             if (n_rows < n_vectors) {
@@ -252,26 +260,29 @@ INLINE size_t tile_rows(size_t left)
     return left <= 6 ? left : left <= 8 ? 4 : left <= 10 ? 5 : 6;
 }
 
-/* The first rows ask for what comes next. */
-INLINE struct tile tile_of(const struct tern_values *v, size_t r)
+/* A tile has about ten accumulators; that tells how many run over the tokens. */
+INLINE struct look look_of(const struct tern_values *v)
 {
-    return (struct tile){
-        .block = v->block,
-        .row_bytes = v->row_bytes,
-        .w = v->p + r * TERN_CHUNK,
-        .o = v->o + r * v->o_stride,
-        .o_stride = v->o_stride,
-        .ahead = r == 0 ? v->ahead : NULL,
-        .ahead_bytes = v->ahead_bytes / 16,
-    };
+    const size_t n_lines = v->ahead ? (v->ahead_bytes + 63) / 64 : 0;
+    const size_t n_tiles = v->n_rows * v->dim / 8 / 10;
+    return (struct look){v->ahead, n_lines, 0,
+                         n_tiles ? (n_lines + n_tiles - 1) / n_tiles : n_lines};
 }
 
 INLINE void run_floats(const struct tern_values *v, enum kind kind)
 {
+    struct look look = look_of(v);
     zero_rows(v, 0, v->dim);
     for (size_t r = 0, n; r < v->n_rows; r += n) {
         n = tile_rows(v->n_rows - r);
-        const struct tile t = tile_of(v, r);
+        const struct tile t = {
+            .block = v->block,
+            .row_bytes = v->row_bytes,
+            .w = v->p + r * TERN_CHUNK,
+            .o = v->o + r * v->o_stride,
+            .o_stride = v->o_stride,
+            .look = &look,
+        };
         run_rows(&t, v->lo + r, v->hi + r, n, v->dim, kind);
     }
 }
@@ -350,6 +361,7 @@ INLINE void run_codes(const struct tern_values *v, bool four)
     struct codes_scratch *own = v->scratch;
     const size_t bytes = four ? 18 : 34;
     const uint8_t *block[TERN_CHUNK / 16];
+    struct look look = look_of(v);
     size_t from = TERN_CHUNK, to = 0;
     for (size_t r = 0; r < v->n_rows; r++) {
         if (v->lo[r] == v->hi[r])
@@ -367,13 +379,15 @@ INLINE void run_codes(const struct tern_values *v, bool four)
         zero_rows(v, d, n_dims);
         for (size_t r = 0, n; r < v->n_rows; r += n) {
             n = tile_rows(v->n_rows - r);
-            struct tile t = tile_of(v, r);
             weigh(v, r, n, from, to, own);
-            t.block = block;
-            t.row_bytes = four ? 32 : v->row_bytes;
-            t.w = own->w[0];
-            t.o += d;
-            t.ahead = d == 0 ? t.ahead : NULL;
+            const struct tile t = {
+                .block = block,
+                .row_bytes = four ? 32 : v->row_bytes,
+                .w = own->w[0],
+                .o = v->o + r * v->o_stride + d,
+                .o_stride = v->o_stride,
+                .look = &look,
+            };
             run_rows(&t, v->lo + r, v->hi + r, n, n_dims, Q8_0);
         }
     }
