@@ -271,6 +271,7 @@ static void measure(const struct options *o, size_t type, uint32_t threads, tern
     static struct tern_session s;
     struct figures f = {0};
     const uint32_t first = o->rows ? o->rows : 256;
+    const struct tern_list anywhere = {0};
     if (!tern_session_open(&s, o->model, TERN_MODEL_WHOLE))
         fail(tern_session_line(&s));
     const tern_limits limits = {.n_ctx = o->position + MOST_ROWS + STEPS,
@@ -278,7 +279,7 @@ static void measure(const struct options *o, size_t type, uint32_t threads, tern
                                 .n_threads = threads,
                                 .k_type = types[type].type,
                                 .v_type = types[type].type};
-    if (!tern_session_plan(&s, &limits) || !tern_session_start(&s))
+    if (!tern_session_plan(&s, &limits) || !tern_session_start(&s, &anywhere))
         fail(tern_session_line(&s));
     const tern_seq seq = open_seq(&s);
     decode(&s, seq, first);
