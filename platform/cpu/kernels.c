@@ -10,6 +10,8 @@
 /* config.h defines these only for variants that the host's family has. */
 #ifndef TERN_HAVE_AVX2
 #define TERN_HAVE_AVX2 0
+#define TERN_HAVE_AVX_VNNI 0
+#define TERN_HAVE_AVX512_VNNI 0
 #endif
 
 #ifndef TERN_HAVE_NEON
@@ -20,6 +22,12 @@
 
 #if TERN_HAVE_AVX2
 void tern_install_avx2(struct tern_kernels *k);
+#endif
+#if TERN_HAVE_AVX_VNNI
+void tern_install_avx_vnni(struct tern_kernels *k);
+#endif
+#if TERN_HAVE_AVX512_VNNI
+void tern_install_avx512_vnni(struct tern_kernels *k);
 #endif
 #if TERN_HAVE_NEON
 void tern_install_neon(struct tern_kernels *k);
@@ -34,6 +42,13 @@ void tern_install_i8mm(struct tern_kernels *k);
 const struct tern_cpu_variant tern_cpu_variants[] = {
 #if TERN_HAVE_AVX2
     {"avx2", TERN_CPU_AVX2, tern_install_avx2},
+#endif
+#if TERN_HAVE_AVX_VNNI
+    {"avx_vnni", TERN_CPU_AVX2 | TERN_CPU_AVX_VNNI, tern_install_avx_vnni},
+#endif
+#if TERN_HAVE_AVX512_VNNI
+    {"avx512_vnni", TERN_CPU_AVX2 | TERN_CPU_AVX512 | TERN_CPU_AVX512_VNNI,
+     tern_install_avx512_vnni},
 #endif
 #if TERN_HAVE_NEON
     {"neon", TERN_CPU_NEON, tern_install_neon},

@@ -34,4 +34,23 @@ tern_finish_fn tern_finish_avx2;
 tern_highest_fn tern_highest_avx2;
 tern_exp_row_fn tern_exp_row_avx2;
 
+tern_matmul_fn tern_matmul_q4_0_avx_vnni, tern_matmul_q4_1_avx_vnni, tern_matmul_q4_k_avx_vnni;
+tern_matmul_fn tern_matmul_q5_0_avx_vnni, tern_matmul_q5_1_avx_vnni, tern_matmul_q5_k_avx_vnni;
+tern_matmul_fn tern_matmul_q6_k_avx_vnni, tern_matmul_q8_0_avx_vnni, tern_matmul_codes_avx_vnni;
+
+tern_matmul_fn tern_matmul_q4_0_avx512_vnni, tern_matmul_q4_1_avx512_vnni;
+tern_matmul_fn tern_matmul_q5_0_avx512_vnni, tern_matmul_q5_1_avx512_vnni;
+tern_matmul_fn tern_matmul_q4_k_avx512_vnni, tern_matmul_q5_k_avx512_vnni;
+tern_matmul_fn tern_matmul_q6_k_avx512_vnni, tern_matmul_q8_0_avx512_vnni;
+tern_matmul_fn tern_matmul_codes_avx512_vnni, tern_matmul_exact_avx512_vnni;
+tern_matmul_fn tern_matmul_f32_avx512_vnni, tern_matmul_f16_avx512_vnni;
+tern_matmul_fn tern_matmul_bf16_avx512_vnni;
+
+tern_mul_act_fn tern_silu_mul_avx512_vnni, tern_gelu_mul_avx512_vnni;
+tern_softcap_fn tern_softcap_avx512_vnni;
+
+tern_softmax_fn tern_softmax_avx512_vnni;
+tern_values_fn tern_values_f32_avx512_vnni, tern_values_f16_avx512_vnni;
+tern_values_fn tern_values_q8_0_avx512_vnni;
+
 #endif

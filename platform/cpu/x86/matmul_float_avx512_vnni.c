@@ -1,0 +1,196 @@
+/* matmul_float_avx512_vnni.c: chains of fma over floats, a register for the 16 rows of a panel:
+ * F32, F16 and BF16 (attention's scores too, where a panel is the keys of 16 tokens), and exact
+ * products of all types.
+ *
+ * An fma takes four cycles and two can start in each, so eight chains have to run side by side:
+ * of several tokens, or of several panels where there is one token. */
+#include "platform/cpu/x86/lanes_avx512_vnni.h"
+
+#include "platform/cpu/x86/x86.h"
+
+enum {
+    FLOAT_TILE = 12, FLOAT_PANELS = 8,
+    L2_BYTES = 512 * 1024, /* what a tile of activations may take of it */
+    EXACT_SUBS = 6,        /* blocks of 32 k that are held as floats */
+};
+_Static_assert(EXACT_SUBS * 2048 + sizeof(struct tern_panel_codes) <= 16384, "scratch");
+
+/* Where a tile takes its operands: 16 rows of element k at w + 16 * bytes * k. */
+struct float_tile {
+    const uint8_t *w;
+    size_t panel_bytes, n_k;
+    const float *x;
+    size_t x_stride;
+    float *dst;
+    size_t dst_stride;
+};
+
+typedef floats load_16(const uint8_t *p);
+
+TERN_INLINE floats load_f32(const uint8_t *p)
+{
+    return load_floats(p);
+}
+
+TERN_INLINE floats load_bf16(const uint8_t *p)
+{
+    const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return as_floats(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+/* One panel by n_tokens, a constant. resume: the chains go on from dst. */
+TERN_INLINE void tokens_by_1(load_16 *load, size_t bytes, const struct float_tile *t,
+                             size_t n_tokens, bool resume)
+{
+    floats acc[FLOAT_TILE];
+    const float *x[FLOAT_TILE];
+    TERN_UNROLL
+    for (size_t i = 0; i < n_tokens; i++) {
+        x[i] = t->x + i * t->x_stride;
+        __asm__("" : "+r"(x[i])); /* pointers, not differences of many kinds */
+        acc[i] = resume ? load_floats(t->dst + i * t->dst_stride) : all_floats(0);
+    }
+    const uint8_t *w = t->w;
+    for (size_t k = 0; k < t->n_k; k++, w += TERN_PANEL_ROWS * bytes) {
+        const floats row = load(w);
+        TERN_UNROLL
+        for (size_t i = 0; i < n_tokens; i++)
+            acc[i] = fused(row, all_floats(x[i][k]), acc[i]);
+    }
+    TERN_UNROLL
+    for (size_t i = 0; i < n_tokens; i++)
+        store_floats(t->dst + i * t->dst_stride, acc[i]);
+}
+
+/* One token by FLOAT_PANELS panels. */
+TERN_INLINE void panels_by_1(load_16 *load, size_t bytes, const struct float_tile *t)
+{
+    floats acc[FLOAT_PANELS];
+    TERN_UNROLL
+    for (size_t p = 0; p < FLOAT_PANELS; p++)
+        acc[p] = all_floats(0);
+    for (size_t k = 0; k < t->n_k; k++) {
+        const floats x = all_floats(t->x[k]);
+        TERN_UNROLL
+        for (size_t p = 0; p < FLOAT_PANELS; p++)
+            acc[p] = fused(load(t->w + p * t->panel_bytes + TERN_PANEL_ROWS * bytes * k), x,
+                           acc[p]);
+    }
+    TERN_UNROLL
+    for (size_t p = 0; p < FLOAT_PANELS; p++)
+        store_floats(t->dst + TERN_PANEL_ROWS * p, acc[p]);
+}
+
+/* One panel, any number of tokens, in tiles as even as can be. */
+TERN_INLINE void float_panel(load_16 *load, size_t bytes, struct float_tile t, size_t n_tokens,
+                             bool resume)
+{
+    while (n_tokens > 0) {
+        const size_t n_tiles = (n_tokens + FLOAT_TILE - 1) / FLOAT_TILE;
+        const size_t n = (n_tokens + n_tiles - 1) / n_tiles;
+        switch (n) {
+        case 1: tokens_by_1(load, bytes, &t, 1, resume); break;
+        case 2: tokens_by_1(load, bytes, &t, 2, resume); break;
+        case 3: tokens_by_1(load, bytes, &t, 3, resume); break;
+        case 4: tokens_by_1(load, bytes, &t, 4, resume); break;
+        case 5: tokens_by_1(load, bytes, &t, 5, resume); break;
+        case 6: tokens_by_1(load, bytes, &t, 6, resume); break;
+        case 7: tokens_by_1(load, bytes, &t, 7, resume); break;
+        case 8: tokens_by_1(load, bytes, &t, 8, resume); break;
+        case 9: tokens_by_1(load, bytes, &t, 9, resume); break;
+        case 10: tokens_by_1(load, bytes, &t, 10, resume); break;
+        case 11: tokens_by_1(load, bytes, &t, 11, resume); break;
+        default: tokens_by_1(load, bytes, &t, 12, resume); break;
+        }
+        t.x += n * t.x_stride;
+        t.dst += n * t.dst_stride;
+        n_tokens -= n;
+    }
+}
+
+/* Many tokens go in groups whose activations stay in the second cache. */
+static size_t group_of(const struct tern_matmul *m)
+{
+    const size_t n = m->acts->n_tokens;
+    if (n <= 4 * FLOAT_TILE)
+        return n;
+    const size_t fit = L2_BYTES / (sizeof(float) * m->n_cols) / FLOAT_TILE;
+    return FLOAT_TILE * (fit < 4 ? 4 : fit);
+}
+
+TERN_INLINE struct float_tile tile_at(const struct tern_matmul *m, size_t panel, size_t token)
+{
+    return (struct float_tile){
+        .w = m->panels + panel * m->panel_bytes, .panel_bytes = m->panel_bytes, .n_k = m->n_cols,
+        .x = m->acts->x + token * m->acts->x_stride, .x_stride = m->acts->x_stride,
+        .dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * panel,
+        .dst_stride = m->dst_stride,
+    };
+}
+
+TERN_INLINE void matmul_floats(load_16 *load, size_t bytes, const struct tern_matmul *m,
+                               size_t first, size_t n)
+{
+    const size_t n_tokens = m->acts->n_tokens, group = group_of(m), end = first + n;
+    size_t p = first;
+    for (; n_tokens == 1 && end - p >= FLOAT_PANELS; p += FLOAT_PANELS) {
+        const struct float_tile t = tile_at(m, p, 0);
+        panels_by_1(load, bytes, &t);
+    }
+    for (size_t token = 0; token < n_tokens; token += group)
+        for (size_t i = p; i < end; i++)
+            float_panel(load, bytes, tile_at(m, i, token),
+                        n_tokens - token < group ? n_tokens - token : group, false);
+}
+
+void tern_matmul_f32_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_floats(load_f32, 4, m, first, n);
+}
+
+void tern_matmul_f16_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_floats(load_f16, 2, m, first, n);
+}
+
+void tern_matmul_bf16_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_floats(load_bf16, 2, m, first, n);
+}
+
+/* Rows are the inner loop, as in the panel. */
+static void floats_of(const struct tern_panel_codes *c, bool has_min, float *out)
+{
+    for (size_t k = 0; k < TERN_SUB; k++)
+        for (size_t r = 0; r < TERN_PANEL_ROWS; r++) {
+            const float x = c->scale[r] * (float)(c->sc[r][k / 16] * c->q[k / 4][r][k % 4]);
+            out[TERN_PANEL_ROWS * k + r] = has_min ? x - c->min[r] * (float)c->m[r][k / 16] : x;
+        }
+}
+
+/* The format's own function turns some blocks of a panel into codes and these into floats, once
+ * for all tokens; the chains rest in dst meanwhile. */
+void tern_matmul_exact_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    const struct tern_acts *a = m->acts;
+    float *w = m->scratch;
+    struct tern_panel_codes *c = (void *)(w + EXACT_SUBS * TERN_SUB * TERN_PANEL_ROWS);
+    const size_t n_subs = m->n_cols / TERN_SUB, each = m->format->n_elems / TERN_SUB;
+    for (size_t p = first; p < first + n; p++) {
+        const uint8_t *panel = m->panels + p * m->panel_bytes;
+        for (size_t s = 0; s < n_subs; s += EXACT_SUBS) {
+            const size_t n_now = n_subs - s < EXACT_SUBS ? n_subs - s : EXACT_SUBS;
+            for (size_t i = 0; i < n_now; i++) {
+                tern_panel_to_codes(m->format, panel + (s + i) / each * TERN_PANEL_ROWS *
+                                    m->format->n_bytes, (uint32_t)((s + i) % each), c);
+                floats_of(c, m->format->has_min, w + i * TERN_SUB * TERN_PANEL_ROWS);
+            }
+            const struct float_tile t = {
+                .w = (const uint8_t *)w, .n_k = n_now * TERN_SUB,
+                .x = a->x + s * TERN_SUB, .x_stride = a->x_stride,
+                .dst = m->dst + TERN_PANEL_ROWS * p, .dst_stride = m->dst_stride,
+            };
+            float_panel(load_f32, 4, t, a->n_tokens, s > 0);
+        }
+    }
+}

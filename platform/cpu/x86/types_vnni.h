@@ -1,0 +1,271 @@
+/* types_vnni.h: blocks of the types that matmul_vnni.h multiplies, once for both widths. */
+#ifndef TERN_CPU_TYPES_VNNI_H
+#define TERN_CPU_TYPES_VNNI_H
+
+#include "platform/cpu/x86/matmul_vnni.h"
+
+TERN_INLINE ints low_nibbles(ints x)
+{
+    return both(x, all_bytes(15));
+}
+
+TERN_INLINE ints high_nibbles(ints x)
+{
+    return low_nibbles(down_4(x));
+}
+
+/* Vector j of nibbles holds k = 4 j in its low halves and 16 + 4 j in its high ones. */
+TERN_INLINE void unpack_nibbles(const uint8_t *q, unsigned part, ints w[8])
+{
+    TERN_UNROLL
+    for (int j = 0; j < 4; j++) {
+        const ints x = load_ints(q + 64 * j + 4 * LANES * part);
+        w[j] = low_nibbles(x);
+        w[4 + j] = high_nibbles(x);
+    }
+}
+
+TERN_INLINE floats scale_first(struct tern_sub s, unsigned part)
+{
+    return load_f16(s.block + 2 * LANES * part);
+}
+
+/* Q4_1 and Q5_1 add their m: minus the minimum is m itself. */
+TERN_INLINE floats added_m(struct tern_sub s, unsigned part)
+{
+    return load_f16(s.block + 32 + 2 * LANES * part);
+}
+
+/* --- codes of 4 bits --- */
+
+TERN_INLINE void unpack_q4_0(struct tern_sub s, unsigned part, ints w[8])
+{
+    unpack_nibbles(s.block + 32, part, w);
+}
+
+static const struct tern_codes_vnni q4_0 = {
+    .sides = TERN_SIDE_ZERO, .zero = 8, .block_bytes = 16 * 18, .n_groups = 1, .period = 1,
+    .unpack = unpack_q4_0, .scale = scale_first,
+};
+
+TERN_INLINE void unpack_q4_1(struct tern_sub s, unsigned part, ints w[8])
+{
+    unpack_nibbles(s.block + 64, part, w);
+}
+
+static const struct tern_codes_vnni q4_1 = {
+    .sides = TERN_SIDE_MIN, .block_bytes = 16 * 20, .n_groups = 1, .period = 1,
+    .unpack = unpack_q4_1, .scale = scale_first, .minus_min = added_m,
+};
+
+/* --- scales and minimums of Q4_K and Q5_K ---
+ *
+ * 6 bits each, packed in 12 bytes: the first four sub-blocks have theirs in the low bits of
+ * bytes 0..3 (scales) and 4..7 (minimums), the others low nibbles of scales and high nibbles of
+ * minimums in bytes 8..11, and their two upper bits above the first ones'. A panel has byte i of
+ * its rows at 16 i. */
+enum { K_D = 0, K_DMIN = 32, K_SCALES = 64, K_CODES = 64 + 192 };
+
+TERN_INLINE ints k_byte(struct tern_sub s, unsigned i, unsigned part)
+{
+    return load_bytes(s.block + K_SCALES + 16 * i + LANES * part);
+}
+
+TERN_INLINE ints k_upper(ints x)
+{
+    return both(down_2(x), all_ints(0x30));
+}
+
+TERN_INLINE floats k_scale(struct tern_sub s, unsigned part)
+{
+    const unsigned sub = 2 * s.group + s.member;
+    const floats d = load_f16(s.block + K_D + 2 * LANES * part);
+    if (s.group < 2)
+        return multiply(d, to_floats(both(k_byte(s, sub, part), all_ints(63))));
+    const ints low = both(k_byte(s, sub + 4, part), all_ints(15));
+    return multiply(d, to_floats(either(low, k_upper(k_byte(s, sub - 4, part)))));
+}
+
+TERN_INLINE floats k_minus_min(struct tern_sub s, unsigned part)
+{
+    const unsigned sub = 2 * s.group + s.member;
+    const floats d = negate(load_f16(s.block + K_DMIN + 2 * LANES * part));
+    if (s.group < 2)
+        return multiply(d, to_floats(both(k_byte(s, sub + 4, part), all_ints(63))));
+    const ints low = down_4(k_byte(s, sub + 4, part));
+    return multiply(d, to_floats(either(low, k_upper(k_byte(s, sub, part)))));
+}
+
+/* Q4_K: d, dmin, 12 bytes of scales by row, 32 vectors of nibbles. */
+TERN_INLINE void unpack_q4_k(struct tern_sub s, unsigned part, ints w[8])
+{
+    const uint8_t *q = s.block + K_CODES + 512 * s.group + 4 * LANES * part;
+    TERN_UNROLL
+    for (int j = 0; j < 8; j++)
+        w[j] = s.member ? high_nibbles(load_ints(q + 64 * j)) : low_nibbles(load_ints(q + 64 * j));
+}
+
+static const struct tern_codes_vnni q4_k = {
+    .sides = TERN_SIDE_MIN, .block_bytes = 16 * 144, .n_groups = 4, .period = 2,
+    .unpack = unpack_q4_k, .scale = k_scale, .minus_min = k_minus_min,
+};
+
+/* --- codes of 5 bits, the fifth in a plane of its own --- */
+
+TERN_INLINE void unpack_q5_0(struct tern_sub s, unsigned part, ints w[8])
+{
+    unpack_nibbles(s.block + 96, part, w);
+    add_fifths(load_ints(s.block + 32 + 4 * LANES * part), w);
+}
+
+static const struct tern_codes_vnni q5_0 = {
+    .sides = TERN_SIDE_ZERO, .zero = 16, .block_bytes = 16 * 22, .n_groups = 1, .period = 1,
+    .unpack = unpack_q5_0, .scale = scale_first,
+};
+
+TERN_INLINE void unpack_q5_1(struct tern_sub s, unsigned part, ints w[8])
+{
+    unpack_nibbles(s.block + 128, part, w);
+    add_fifths(load_ints(s.block + 64 + 4 * LANES * part), w);
+}
+
+static const struct tern_codes_vnni q5_1 = {
+    .sides = TERN_SIDE_MIN, .block_bytes = 16 * 24, .n_groups = 1, .period = 1,
+    .unpack = unpack_q5_1, .scale = scale_first, .minus_min = added_m,
+};
+
+/* Q5_K: bit `sub` of byte k of the plane belongs to element k of the sub-block. */
+TERN_INLINE void unpack_q5_k(struct tern_sub s, unsigned part, ints w[8])
+{
+    const uint8_t *fifth = s.block + K_CODES + 4 * LANES * part;
+    const uint8_t *q = s.block + K_CODES + 512 + 512 * s.group + 4 * LANES * part;
+    const ints bit = all_bytes(1 << (2 * s.group + s.member));
+    TERN_UNROLL
+    for (int j = 0; j < 8; j++) {
+        const ints x = load_ints(q + 64 * j);
+        w[j] = with_fifth(s.member ? high_nibbles(x) : low_nibbles(x), load_ints(fifth + 64 * j),
+                          bit);
+    }
+}
+
+static const struct tern_codes_vnni q5_k = {
+    .sides = TERN_SIDE_MIN, .block_bytes = 16 * 176, .n_groups = 4, .period = 2,
+    .unpack = unpack_q5_k, .scale = k_scale, .minus_min = k_minus_min,
+};
+
+/* --- codes of 8 and 6 bits --- */
+
+/* Signed codes become unsigned by 128 more. */
+TERN_INLINE void unpack_q8_0(struct tern_sub s, unsigned part, ints w[8])
+{
+    TERN_UNROLL
+    for (int j = 0; j < 8; j++)
+        w[j] = differing(load_ints(s.block + 32 + 64 * j + 4 * LANES * part), all_bytes(0x80));
+}
+
+static const struct tern_codes_vnni q8_0 = {
+    .sides = TERN_SIDE_ZERO, .zero = 128, .block_bytes = 16 * 34, .n_groups = 1, .period = 1,
+    .unpack = unpack_q8_0, .scale = scale_first,
+};
+
+/* Q6_K: d, 16 signed scales by row, 32 vectors of low nibbles, 16 of upper pairs of bits. Of
+ * each 128 elements the low nibbles of the first 64 vectors' bytes are sub-blocks 0 and 1, the
+ * high ones 2 and 3; the pairs of bits go 0, 1, 2, 3 up a byte. */
+TERN_INLINE void unpack_q6_k(struct tern_sub s, unsigned part, ints w[8])
+{
+    const uint8_t *low = s.block + 288 + 1024 * s.group + 512 * (s.member % 2) + 4 * LANES * part;
+    const uint8_t *upper = s.block + 288 + 2048 + 512 * s.group + 4 * LANES * part;
+    TERN_UNROLL
+    for (int j = 0; j < 8; j++) {
+        const ints x = load_ints(low + 64 * j), y = load_ints(upper + 64 * j);
+        const ints at_4 = s.member == 0   ? up_4(y)
+                          : s.member == 1 ? up_2(y)
+                          : s.member == 2 ? y
+                                          : down_2(y);
+        w[j] = low_nibbles_or(s.member < 2 ? x : down_4(x), at_4, all_bytes(0x30));
+    }
+}
+
+TERN_INLINE void halves_q6_k(struct tern_sub s, unsigned part, floats sc[2])
+{
+    const uint8_t *at = s.block + 32 + 32 * (4 * s.group + s.member) + LANES * part;
+    sc[0] = to_floats(load_signed_bytes(at));
+    sc[1] = to_floats(load_signed_bytes(at + 16));
+}
+
+static const struct tern_codes_vnni q6_k = {
+    .sides = TERN_SIDE_HALVES, .zero = 32, .block_bytes = 16 * 210, .n_groups = 2, .period = 4,
+    .unpack = unpack_q6_k, .scale = scale_first, .halves = halves_q6_k,
+};
+
+/* --- types without a kernel of their own --- */
+
+enum { CODES_SUBS = 8 }; /* blocks of 32 k that are held */
+_Static_assert(CODES_SUBS * (sizeof(struct tern_panel_codes) + sizeof(struct tern_expanded) +
+                             sizeof(struct tern_mins)) <= EXPANDED_BYTES, "scratch");
+
+static void expand_codes(const struct tern_panel_codes *c, struct tern_expanded *w,
+                         struct tern_mins *mins)
+{
+    for (unsigned part = 0; part < PARTS; part++) {
+        const unsigned row = LANES * part;
+        const ints pairs = load_ints(c->sc[row]);
+        for (int j = 0; j < 8; j++)
+            store_ints(w->codes[j][row], differing(load_ints(c->q[j][row]), all_bytes(0x80)));
+        store_floats(w->scale + row, load_floats(c->scale + row));
+        store_floats(w->u.halves[0] + row, to_floats(first_of_pairs(pairs)));
+        store_floats(w->u.halves[1] + row, to_floats(second_of_pairs(pairs)));
+        store_floats(mins->minus_min + row, negate(load_floats(c->min + row)));
+        store_ints(mins->m[row], load_ints(c->m[row]));
+    }
+}
+
+static __attribute__((noinline)) void tiles_mins(const struct tern_tile *a, size_t n_tokens)
+{
+    static const struct tern_kind kind = {TERN_SIDE_HALVES, true};
+    tiles(&kind, *a, n_tokens);
+}
+
+/* The format's own function turns blocks into codes, once for a group of tokens. */
+static void codes_many(const struct tern_matmul *m, size_t p, size_t token, size_t n_tokens)
+{
+    const struct tern_acts *a = m->acts;
+    struct tern_panel_codes *c = m->scratch;
+    struct tern_expanded *w = (void *)(c + CODES_SUBS);
+    struct tern_mins *mins = (void *)(w + CODES_SUBS);
+    const int32_t *side = (const int32_t *)(const void *)((char *)m->scratch + EXPANDED_BYTES);
+    const size_t n_subs = m->n_cols / TERN_SUB, each = m->format->n_elems / TERN_SUB;
+    const size_t block_bytes = (size_t)TERN_PANEL_ROWS * m->format->n_bytes;
+    float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;
+    zero_tile(dst, m->dst_stride, n_tokens);
+    for (size_t s = 0; s < n_subs; s += CODES_SUBS) {
+        const size_t n = n_subs - s < CODES_SUBS ? n_subs - s : CODES_SUBS;
+        const size_t i = token * a->n_blocks + s;
+        for (size_t k = 0; k < n; k += each)
+            tern_panel_block_to_codes(m->format, m->panels + p * m->panel_bytes +
+                                      (s + k) / each * block_bytes, c + k);
+        for (size_t k = 0; k < n; k++)
+            expand_codes(c + k, w + k, mins + k);
+        const struct tern_tile t = {
+            .w = w, .mins = mins, .n_subs = n, .q = a->q + TERN_SUB * i, .sum = a->sum + 2 * i,
+            .side = side + side_words(TERN_SIDE_HALVES) * s, .n_blocks = a->n_blocks, .dst = dst,
+            .dst_stride = m->dst_stride,
+        };
+        (m->format->has_min ? tiles_mins : tiles_halves)(&t, n_tokens);
+    }
+}
+
+TERN_INLINE void matmul_any(const struct tern_matmul *m, size_t first, size_t n)
+{
+    const size_t n_tokens = m->acts->n_tokens;
+    const size_t group = group_tokens(TERN_SIDE_HALVES, m->n_cols, n_tokens);
+    int32_t *side = (int32_t *)(void *)((char *)m->scratch + EXPANDED_BYTES);
+    for (size_t t = 0; t < n_tokens; t += group) {
+        const size_t n_now = n_tokens - t < group ? n_tokens - t : group;
+        make_side(TERN_SIDE_HALVES, 128, m->acts, t, n_now, side);
+        for (size_t p = first; p < first + n; p++)
+            codes_many(m, p, t, n_now);
+    }
+}
+
+#endif
