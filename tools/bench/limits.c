@@ -3,6 +3,8 @@
 #include "platform/os/host.h"
 #include "tools/bench/probe.h"
 
+#include "config.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +12,18 @@ static const struct tern_probe *probe(void)
 {
     const char *variant = tern_cpu_variant_chosen(getenv("TERN_CPU"), tern_os_cpu_has());
 #if defined(__x86_64__)
-    /* Every variant above it has these instructions too. */
-    if (variant && strcmp(variant, "reference") != 0)
-        return &tern_probe_avx2;
+    static const struct tern_probe *const probes[] = {
+        &tern_probe_avx2,
+#if TERN_HAVE_AVX_VNNI
+        &tern_probe_avx_vnni,
+#endif
+#if TERN_HAVE_AVX512_VNNI
+        &tern_probe_avx512_vnni,
+#endif
+    };
+    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++)
+        if (variant && strcmp(variant, probes[i]->variant) == 0)
+            return probes[i];
 #endif
     (void)variant;
     return &tern_probe_generic;

@@ -18,7 +18,7 @@ struct tern_probe {
 
 extern const struct tern_probe tern_probe_generic;
 #if defined(__x86_64__)
-extern const struct tern_probe tern_probe_avx2;
+extern const struct tern_probe tern_probe_avx2, tern_probe_avx_vnni, tern_probe_avx512_vnni;
 #endif
 
 #endif
