@@ -190,53 +190,6 @@ static void weights_come_in_pieces_and_are_given_back(void **state)
         }
 }
 
-/* Threads one after the other: each finds what the others left. */
-static uint32_t n_parallel, first_thread;
-
-static void run_in_turn(void *self, void (*job)(void *arg, uint32_t thread), void *arg)
-{
-    (void)self;
-    n_parallel++;
-    for (uint32_t i = 0; i < 3; i++)
-        job(arg, (first_thread + i) % 3);
-}
-
-static void no_barrier(void *self, uint32_t thread)
-{
-    (void)self;
-    (void)thread;
-}
-
-static void all_threads_load_where_the_source_allows_it(void **state)
-{
-    (void)state;
-    const tern_host host = {.n_threads = 3, .parallel = run_in_turn, .barrier = no_barrier};
-    tern_limits limits = usual;
-    limits.n_kv_tokens = 400000; /* the arena holds the staging of two threads or more */
-    for (int by_many = 0; by_many < 2; by_many++)
-        for (first_thread = 0; first_thread < 3; first_thread++) {
-            struct trace_rig *rig = open_rig(&limits);
-            tern_engine *e;
-            tern_plan plan = rig->plan;
-            uint64_t done = 0, total = 0;
-            plan.limits.n_threads = 3;
-            rig->source.by_many = by_many;
-            n_parallel = 0;
-            assert_int_equal(tern_engine_init(&plan, rig->arenas, &rig->model, &trace_backend,
-                                              &host, &e, NULL),
-                             TERN_OK);
-            ((struct trace_state *)e->state)->uploaded = 0;
-            rig->n_released = 0;
-            while (tern_engine_load(e, 700000, &done, &total) == TERN_AGAIN)
-                ;
-            assert_int_equal(done, total);
-            assert_int_equal(rig->n_released, total);
-            assert_int_equal(((struct trace_state *)e->state)->uploaded, sum_of(rig));
-            assert_true(by_many ? n_parallel > 0 : n_parallel == 0);
-            close_rig(rig);
-        }
-}
-
 static void a_read_that_fails_is_named(void **state)
 {
     (void)state;
@@ -487,7 +440,6 @@ int main(void)
         cmocka_unit_test(a_plan_that_was_changed_is_not_believed),
         cmocka_unit_test(a_host_with_other_threads_than_planned_is_refused),
         cmocka_unit_test(weights_come_in_pieces_and_are_given_back),
-        cmocka_unit_test(all_threads_load_where_the_source_allows_it),
         cmocka_unit_test(a_read_that_fails_is_named),
         cmocka_unit_test(a_batch_that_fails_leaves_everything_as_it_was),
         cmocka_unit_test(a_lost_device_is_remembered),
