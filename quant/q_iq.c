@@ -17,20 +17,27 @@
 static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                       1,    13,   25,  38,  53,  69,  89,  113};
 
-/* Eight elements of a grid with two bits each, with a sign bit each. */
-static void put_8(int8_t *q, const int8_t values[4], uint32_t code, uint32_t signs)
+/* Element j of an entry with 8, 0 to 2. */
+static uint32_t index_of(uint32_t entry, int j)
 {
+    return entry >> (8 * (j % 4) + 4 * (j / 4)) & 3;
+}
+
+/* Eight elements of IQ2, with a sign bit each. */
+static void put_8(int8_t *q, uint32_t entry, uint32_t signs)
+{
+    static const int8_t values[4] = {8, 25, 43};
     for (int j = 0; j < 8; j++) {
-        const int x = values[code >> (2 * j) & 3];
+        const int x = values[index_of(entry, j)];
         q[j] = (int8_t)(signs >> j & 1 ? -x : x);
     }
 }
 
-/* Four elements of a grid with three bits each. */
-static void put_4(int8_t *q, const int8_t values[8], uint32_t code, uint32_t signs)
+/* Four elements of IQ3, with a sign bit each. */
+static void put_4(int8_t *q, uint32_t entry, uint32_t signs)
 {
     for (int j = 0; j < 4; j++) {
-        const int x = values[code >> (3 * j) & 7];
+        const int x = (int)(entry >> (8 * j) & 255);
         q[j] = (int8_t)(signs >> j & 1 ? -x : x);
     }
 }
@@ -51,8 +58,7 @@ void tern_iq2_xxs_codes(const uint8_t *block, uint32_t sub, struct tern_codes *o
     const uint32_t w = tern_load_u32(index + 4);
     tern_codes_whole(out, tern_load_f16(block) * (float)(2 * (w >> 28) + 1) * 0.125f);
     for (int l = 0; l < 4; l++)
-        put_8(out->q + 8 * l, iq2_xxs_values, iq2_xxs_grid[index[l]],
-              even_signs(w >> (7 * l) & 127));
+        put_8(out->q + 8 * l, tern_iq2_xxs_grid[index[l]], even_signs(w >> (7 * l) & 127));
 }
 
 /* Scales of the two halves, a nibble each. */
@@ -67,7 +73,7 @@ void tern_iq2_xs_codes(const uint8_t *block, uint32_t sub, struct tern_codes *ou
     halves_of_nibbles(out, tern_load_f16(block), block[66 + sub]);
     for (uint32_t l = 0; l < 4; l++) {
         const uint32_t x = tern_load_u16(block + 2 + 2 * (4 * sub + l));
-        put_8(out->q + 8 * l, iq2_xs_values, iq2_xs_grid[x & 511], even_signs(x >> 9));
+        put_8(out->q + 8 * l, tern_iq2_xs_grid[x & 511], even_signs(x >> 9));
     }
 }
 
@@ -78,7 +84,7 @@ void tern_iq2_s_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out
     halves_of_nibbles(out, tern_load_f16(block), block[74 + sub]);
     for (uint32_t l = 0; l < 4; l++) {
         const uint32_t index = block[2 + 4 * sub + l] | (high >> (2 * l) & 3) << 8;
-        put_8(out->q + 8 * l, iq2_s_values, iq2_s_grid[index], block[34 + 4 * sub + l]);
+        put_8(out->q + 8 * l, tern_iq2_s_grid[index], block[34 + 4 * sub + l]);
     }
 }
 
@@ -89,7 +95,7 @@ void tern_iq3_xxs_codes(const uint8_t *block, uint32_t sub, struct tern_codes *o
     tern_codes_whole(out, tern_load_f16(block) * (float)(2 * (w >> 28) + 1) * 0.25f);
     for (uint32_t p = 0; p < 8; p++) {
         const uint32_t signs = even_signs(w >> (7 * (p / 2)) & 127);
-        put_4(out->q + 4 * p, iq3_xxs_values, iq3_xxs_grid[block[2 + 8 * sub + p]],
+        put_4(out->q + 4 * p, tern_iq3_xxs_grid[block[2 + 8 * sub + p]],
               signs >> (4 * (p % 2)));
     }
 }
@@ -102,7 +108,7 @@ void tern_iq3_s_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out
     tern_codes_whole(out, tern_load_f16(block) * (float)(2 * s + 1));
     for (uint32_t p = 0; p < 8; p++) {
         const uint32_t index = block[2 + 8 * sub + p] | (high >> p & 1) << 8;
-        put_4(out->q + 4 * p, iq3_s_values, iq3_s_grid[index],
+        put_4(out->q + 4 * p, tern_iq3_s_grid[index],
               (uint32_t)block[74 + 4 * sub + p / 2] >> (4 * (p % 2)));
     }
 }
@@ -110,9 +116,8 @@ void tern_iq3_s_codes(const uint8_t *block, uint32_t sub, struct tern_codes *out
 /* Eight elements 8 g + 1, or 8 g - 1 where minus is set. */
 static void put_iq1(int8_t *q, uint32_t index, bool minus)
 {
-    const uint32_t code = iq1_grid[index];
     for (int j = 0; j < 8; j++)
-        q[j] = (int8_t)(8 * iq1_values[code >> (2 * j) & 3] + (minus ? -1 : 1));
+        q[j] = (int8_t)(8 * ((int)index_of(tern_iq1_grid[index], j) - 1) + (minus ? -1 : 1));
 }
 
 /* d | qs[32] | 8 x u16: 4 x 3 high bits of the index, 3 of s, and minus */

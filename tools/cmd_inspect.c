@@ -142,6 +142,11 @@ static void write_tensor(const tern_tensor_info *t, struct tern_out *o, bool jso
 
 struct type_count { tern_tensor_info example; uint64_t n, bytes; };
 
+static bool is_expanded(const tern_tensor_info *t)
+{
+    return strcmp(t->path, "expanded") == 0;
+}
+
 static void write_counts(const struct type_count *counts, size_t n, struct tern_out *o, bool json)
 {
     if (json)
@@ -154,8 +159,9 @@ static void write_counts(const struct type_count *counts, size_t n, struct tern_
             tern_out_print(o, "  %s: %llu tensors of unknown size\n", type.text,
                            (unsigned long long)counts[k].n);
         else
-            tern_out_print(o, "  %-6s %6llu tensors %14llu bytes\n", type.text,
-                           (unsigned long long)counts[k].n, (unsigned long long)counts[k].bytes);
+            tern_out_print(o, "  %-6s %6llu tensors %14llu bytes%s\n", type.text,
+                           (unsigned long long)counts[k].n, (unsigned long long)counts[k].bytes,
+                           is_expanded(&counts[k].example) ? ", expanded" : "");
     }
     if (json)
         tern_json_end(o, '}');

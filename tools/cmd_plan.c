@@ -42,6 +42,48 @@ static bool fit(struct tern_session *s, tern_limits *limits, uint64_t bytes)
     return total_at(s, limits, low, &total);
 }
 
+static void write_row(struct tern_out *o, const char *name, uint64_t bytes)
+{
+    tern_out_print(o, "%-16s %14llu  %9.1f MiB\n", name, (unsigned long long)bytes,
+                   (double)bytes / 1048576);
+}
+
+/* The bytes of each type whose blocks the CPU has to expand as it multiplies by them. */
+static void write_expanded(const struct tern_session *s, struct tern_out *o, bool json)
+{
+    enum { MANY_TYPES = 64 };
+    struct { const char *type; uint64_t bytes; } types[MANY_TYPES];
+    size_t n = 0;
+    for (uint32_t i = 0; i < s->info.n_tensors; i++) {
+        tern_tensor_info t;
+        if (tern_model_tensor(s->model, i, &t) != TERN_OK || strcmp(t.path, "expanded") != 0)
+            continue;
+        size_t k = 0;
+        while (k < n && strcmp(types[k].type, t.type) != 0)
+            k++;
+        if (k == MANY_TYPES)
+            continue;
+        if (k == n) {
+            types[n].type = t.type;
+            types[n++].bytes = 0;
+        }
+        types[k].bytes += t.bytes;
+    }
+    if (json)
+        tern_json_begin(o, "expanded", '{');
+    for (size_t k = 0; k < n; k++) {
+        if (json) {
+            tern_json_u64(o, types[k].type, types[k].bytes);
+            continue;
+        }
+        char name[32];
+        snprintf(name, sizeof name, "%s, expanded", types[k].type);
+        write_row(o, name, types[k].bytes);
+    }
+    if (json)
+        tern_json_end(o, '}');
+}
+
 static void write_json(const struct tern_session *s, struct tern_out *o)
 {
     const tern_limits *l = &s->plan.limits;
@@ -57,6 +99,7 @@ static void write_json(const struct tern_session *s, struct tern_out *o)
     tern_json_u64(o, "tools", p.tools);
     tern_json_end(o, '}');
     tern_json_u64(o, "process_bytes", p.total);
+    write_expanded(s, o, true);
     tern_json_u64(o, "context", l->n_ctx);
     tern_json_u64(o, "threads", l->n_threads);
     tern_json_u64(o, "sequences", l->n_seqs);
@@ -64,12 +107,6 @@ static void write_json(const struct tern_session *s, struct tern_out *o)
     tern_json_u64(o, "kv_tokens", l->n_kv_tokens);
     tern_json_end(o, '}');
     tern_out_put(o, "\n", 1);
-}
-
-static void write_row(struct tern_out *o, const char *name, uint64_t bytes)
-{
-    tern_out_print(o, "%-16s %14llu  %9.1f MiB\n", name, (unsigned long long)bytes,
-                   (double)bytes / 1048576);
 }
 
 static void write_text(const struct tern_session *s, struct tern_out *o)
@@ -89,6 +126,7 @@ static void write_text(const struct tern_session *s, struct tern_out *o)
         write_row(o, "file windows", p.windows);
     write_row(o, "prompt, answer", p.tools);
     write_row(o, "process", p.total);
+    write_expanded(s, o, false);
 }
 
 static int run(const struct tern_settings *settings)
@@ -129,6 +167,7 @@ const struct tern_command tern_cmd_plan = {
     "Prints the bytes of every arena and of the whole process, from the file's header alone.",
     tables,
     "JSON keys: arenas (bytes of each), engine_bytes (their sum), process (what comes on top),\n"
-    "process_bytes, context, threads, sequences, chunk, kv_tokens.",
+    "process_bytes, expanded (bytes of each type that is expanded as it is used), context,\n"
+    "threads, sequences, chunk, kv_tokens.",
     true, run,
 };

@@ -101,6 +101,13 @@ static tern_matmul_fn *matmul_of_codes(const struct tern_kernels *k, uint32_t ty
     case TERN_TYPE_Q4_K: return k->matmul_q4_k;
     case TERN_TYPE_Q5_K: return k->matmul_q5_k;
     case TERN_TYPE_Q6_K: return k->matmul_q6_k;
+    case TERN_TYPE_IQ2_XXS: return k->matmul_iq2_xxs;
+    case TERN_TYPE_IQ2_XS: return k->matmul_iq2_xs;
+    case TERN_TYPE_IQ2_S: return k->matmul_iq2_s;
+    case TERN_TYPE_IQ3_XXS: return k->matmul_iq3_xxs;
+    case TERN_TYPE_IQ3_S: return k->matmul_iq3_s;
+    case TERN_TYPE_IQ1_S: return k->matmul_iq1_s;
+    case TERN_TYPE_IQ1_M: return k->matmul_iq1_m;
     case TERN_TYPE_IQ4_NL: return k->matmul_iq4_nl;
     case TERN_TYPE_IQ4_XS: return k->matmul_iq4_xs;
     case TERN_TYPE_MXFP4: return k->matmul_mxfp4;

@@ -154,6 +154,8 @@ struct tern_kernels {
     tern_matmul_fn *matmul_f32, *matmul_f16, *matmul_bf16;
     tern_matmul_fn *matmul_q4_0, *matmul_q4_1, *matmul_q5_0, *matmul_q5_1, *matmul_q8_0;
     tern_matmul_fn *matmul_q2_k, *matmul_q3_k, *matmul_q4_k, *matmul_q5_k, *matmul_q6_k;
+    tern_matmul_fn *matmul_iq2_xxs, *matmul_iq2_xs, *matmul_iq2_s, *matmul_iq3_xxs, *matmul_iq3_s;
+    tern_matmul_fn *matmul_iq1_s, *matmul_iq1_m;
     tern_matmul_fn *matmul_iq4_nl, *matmul_iq4_xs, *matmul_mxfp4, *matmul_tq1_0, *matmul_tq2_0;
     tern_matmul_fn *matmul_codes; /* any type with codes, expanded as it is used */
     tern_matmul_fn *matmul_exact; /* any type with codes, decoded to floats as it is used */

@@ -25,6 +25,8 @@ static const char *const names[] = {
     NAMED(matmul_f32), NAMED(matmul_f16), NAMED(matmul_bf16), NAMED(matmul_q4_0),
     NAMED(matmul_q4_1), NAMED(matmul_q5_0), NAMED(matmul_q5_1), NAMED(matmul_q8_0),
     NAMED(matmul_q2_k), NAMED(matmul_q3_k), NAMED(matmul_q4_k), NAMED(matmul_q5_k),
+    NAMED(matmul_iq2_xxs), NAMED(matmul_iq2_xs), NAMED(matmul_iq2_s), NAMED(matmul_iq3_xxs),
+    NAMED(matmul_iq3_s), NAMED(matmul_iq1_s), NAMED(matmul_iq1_m),
     NAMED(matmul_q6_k), NAMED(matmul_iq4_nl), NAMED(matmul_iq4_xs), NAMED(matmul_mxfp4),
     NAMED(matmul_tq1_0), NAMED(matmul_tq2_0), NAMED(matmul_codes), NAMED(matmul_exact),
     NAMED(rms_norm), NAMED(quantize), NAMED(halves), NAMED(hadamard), NAMED(rope_norm),
@@ -238,6 +240,48 @@ static void matmul_tq1_0(const struct tern_matmul *m, size_t first, size_t n)
 static void matmul_tq2_0(const struct tern_matmul *m, size_t first, size_t n)
 {
     check_matmul(SLOT(matmul_tq2_0), variant.matmul_tq2_0, tern_kernels_ref.matmul_tq2_0,
+                 m, first, n);
+}
+
+static void matmul_iq2_xxs(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_iq2_xxs), variant.matmul_iq2_xxs, tern_kernels_ref.matmul_iq2_xxs,
+                 m, first, n);
+}
+
+static void matmul_iq2_xs(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_iq2_xs), variant.matmul_iq2_xs, tern_kernels_ref.matmul_iq2_xs,
+                 m, first, n);
+}
+
+static void matmul_iq2_s(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_iq2_s), variant.matmul_iq2_s, tern_kernels_ref.matmul_iq2_s,
+                 m, first, n);
+}
+
+static void matmul_iq3_xxs(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_iq3_xxs), variant.matmul_iq3_xxs, tern_kernels_ref.matmul_iq3_xxs,
+                 m, first, n);
+}
+
+static void matmul_iq3_s(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_iq3_s), variant.matmul_iq3_s, tern_kernels_ref.matmul_iq3_s,
+                 m, first, n);
+}
+
+static void matmul_iq1_s(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_iq1_s), variant.matmul_iq1_s, tern_kernels_ref.matmul_iq1_s,
+                 m, first, n);
+}
+
+static void matmul_iq1_m(const struct tern_matmul *m, size_t first, size_t n)
+{
+    check_matmul(SLOT(matmul_iq1_m), variant.matmul_iq1_m, tern_kernels_ref.matmul_iq1_m,
                  m, first, n);
 }
 
@@ -554,6 +598,9 @@ static const struct tern_kernels wrappers = {
     .matmul_q5_k = matmul_q5_k, .matmul_q6_k = matmul_q6_k, .matmul_q2_k = matmul_q2_k,
     .matmul_q3_k = matmul_q3_k, .matmul_iq4_nl = matmul_iq4_nl, .matmul_iq4_xs = matmul_iq4_xs,
     .matmul_mxfp4 = matmul_mxfp4, .matmul_tq1_0 = matmul_tq1_0, .matmul_tq2_0 = matmul_tq2_0,
+    .matmul_iq2_xxs = matmul_iq2_xxs, .matmul_iq2_xs = matmul_iq2_xs, .matmul_iq2_s = matmul_iq2_s,
+    .matmul_iq3_xxs = matmul_iq3_xxs, .matmul_iq3_s = matmul_iq3_s, .matmul_iq1_s = matmul_iq1_s,
+    .matmul_iq1_m = matmul_iq1_m,
     .matmul_codes = matmul_codes, .matmul_exact = matmul_exact,
     .rms_norm = rms_norm, .quantize = quantize, .halves = halves, .hadamard = hadamard,
     .rope_norm = rope_norm, .rope_neox = rope_neox, .silu_mul = silu_mul, .gelu_mul = gelu_mul,

@@ -6,6 +6,9 @@ static void install(struct tern_kernels *k)
     k->matmul_q4_0 = k->matmul_q4_1 = k->matmul_q5_0 = k->matmul_q5_1 = saboteur_matmul_codes;
     k->matmul_q8_0 = k->matmul_q2_k = k->matmul_q3_k = k->matmul_q4_k = saboteur_matmul_codes;
     k->matmul_q5_k = k->matmul_q6_k = k->matmul_iq4_nl = k->matmul_iq4_xs = saboteur_matmul_codes;
+    k->matmul_iq2_xxs = k->matmul_iq2_xs = k->matmul_iq2_s = saboteur_matmul_codes;
+    k->matmul_iq3_xxs = k->matmul_iq3_s = saboteur_matmul_codes;
+    k->matmul_iq1_s = k->matmul_iq1_m = saboteur_matmul_codes;
     k->matmul_mxfp4 = k->matmul_tq1_0 = k->matmul_tq2_0 = saboteur_matmul_codes;
     k->matmul_codes = saboteur_matmul_codes;
     k->matmul_exact = saboteur_matmul_float;

@@ -8,6 +8,13 @@ void tern_install_avx2(struct tern_kernels *k)
     k->matmul_bf16 = tern_matmul_bf16_avx2;
     k->matmul_codes = tern_matmul_codes_avx2;
     k->matmul_exact = tern_matmul_exact_avx2;
+    k->matmul_iq2_xxs = tern_matmul_iq2_xxs_avx2;
+    k->matmul_iq2_xs = tern_matmul_iq2_xs_avx2;
+    k->matmul_iq2_s = tern_matmul_iq2_s_avx2;
+    k->matmul_iq3_xxs = tern_matmul_iq3_xxs_avx2;
+    k->matmul_iq3_s = tern_matmul_iq3_s_avx2;
+    k->matmul_iq1_s = tern_matmul_iq1_s_avx2;
+    k->matmul_iq1_m = tern_matmul_iq1_m_avx2;
     k->matmul_iq4_nl = tern_matmul_iq4_nl_avx2;
     k->matmul_iq4_xs = tern_matmul_iq4_xs_avx2;
     k->matmul_mxfp4 = tern_matmul_mxfp4_avx2;

@@ -32,6 +32,8 @@ enum tern_chain {
     TERN_CHAIN_U5, /* 4 */
     TERN_CHAIN_U6, /* 2; with a scale for each 16 */
     TERN_CHAIN_U3, /* 4 and more; with a scale for each 16 */
+    TERN_CHAIN_U7, /* 1 */
+    TERN_CHAIN_U7_SC, /* 1; with a scale for each 16 */
     TERN_CHAIN_S8, /* signed codes: 1 */
 };
 
@@ -40,21 +42,31 @@ struct tern_sub { const uint8_t *block; unsigned group, member; };
 
 struct tern_codes_avx2 {
     enum tern_chain chain;
-    int zero;                    /* subtracted from the codes; with sc a power of two */
+    int zero;                    /* subtracted from the codes */
     unsigned block_bytes;        /* of a panel's block: 16 * n_bytes */
     unsigned n_groups, period;
     bool has_min;
     void (*unpack)(struct tern_sub s, unsigned half, __m256i w[8]);
     __m256 (*scale)(struct tern_sub s, unsigned half);
     __m256 (*minus_min)(struct tern_sub s, unsigned half); /* has_min */
-    __m256i (*sc)(struct tern_sub s, unsigned half);       /* U6, U3: pairs (sc0, sc1) */
+    __m256i (*sc)(struct tern_sub s, unsigned half); /* has_sc: pairs (sc0, sc1) */
     __m256i (*m)(struct tern_sub s, unsigned half); /* has_min with sc: pairs (m0, m1) */
 };
+
+/* So many results of maddubs are added in 16 bits. */
+TERN_INLINE int chain_length(enum tern_chain chain)
+{
+    return chain == TERN_CHAIN_U4                              ? 8
+           : chain == TERN_CHAIN_U6                            ? 2
+           : chain == TERN_CHAIN_U5 || chain == TERN_CHAIN_U3 ? 4
+                                                               : 1;
+}
 
 /* Scales for each 16, small integers, come between the two sums of a block. */
 TERN_INLINE bool has_sc(const struct tern_codes_avx2 *f)
 {
-    return f->chain == TERN_CHAIN_U6 || f->chain == TERN_CHAIN_U3;
+    return f->chain == TERN_CHAIN_U6 || f->chain == TERN_CHAIN_U3 ||
+           f->chain == TERN_CHAIN_U7_SC;
 }
 
 /* The record of one token, from some block on. */
@@ -147,6 +159,16 @@ TERN_INLINE __m256i scaled_4(const __m256i w[4], const int8_t *q, __m256i sc)
     return sum;
 }
 
+/* The same for codes of 7 bits: no chains. */
+TERN_INLINE __m256i single_4(const __m256i w[4], const int8_t *q, __m256i sc)
+{
+    __m256i sum = _mm256_setzero_si256();
+    for (int j = 0; j < 4; j++)
+        sum = in_order(_mm256_add_epi32(
+            sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w[j], broadcast_4(q + 4 * j)), sc)));
+    return sum;
+}
+
 TERN_INLINE __m256i signed_4(const __m256i w[4], const int8_t *q)
 {
     const __m256i ones = _mm256_set1_epi16(1);
@@ -166,6 +188,11 @@ TERN_INLINE __m256i dot_block(enum tern_chain chain, const __m256i w[8], const i
     const __m256i ones = _mm256_set1_epi16(1);
     if (chain == TERN_CHAIN_S8)
         return _mm256_add_epi32(signed_4(w, q), signed_4(w + 4, q + 16));
+    if (chain == TERN_CHAIN_U7)
+        return _mm256_add_epi32(single_4(w, q, ones), single_4(w + 4, q + 16, ones));
+    if (chain == TERN_CHAIN_U7_SC)
+        return _mm256_add_epi32(single_4(w, q, first_of_pairs(sc)),
+                                single_4(w + 4, q + 16, second_of_pairs(sc)));
     if (chain == TERN_CHAIN_U6)
         return _mm256_add_epi32(scaled_4(w, q, first_of_pairs(sc)),
                                 scaled_4(w + 4, q + 16, second_of_pairs(sc)));
@@ -206,14 +233,19 @@ TERN_INLINE void unpack_half(const struct tern_codes_avx2 *f, struct tern_sub s,
         out->sc = f->sc(s, half);
 }
 
+/* Pairs -zero * (sc0, sc1). */
+TERN_INLINE __m256i minus_zero(const struct tern_codes_avx2 *f, __m256i sc)
+{
+    return _mm256_mullo_epi16(sc, _mm256_set1_epi16((int16_t)-f->zero));
+}
+
 TERN_INLINE __m256 step_half(const struct tern_codes_avx2 *f, const struct tern_half *w,
                              const int8_t *q, float d, const int16_t *sum, __m256 acc)
 {
     const __m256 all_d = _mm256_set1_ps(d);
     __m256i dot = dot_block(f->chain, w->w, q, w->sc);
     if (f->zero && has_sc(f))
-        dot = _mm256_sub_epi32(dot, _mm256_slli_epi32(
-                  _mm256_madd_epi16(broadcast_4(sum), w->sc), __builtin_ctz((unsigned)f->zero)));
+        dot = _mm256_add_epi32(dot, _mm256_madd_epi16(broadcast_4(sum), minus_zero(f, w->sc)));
     else if (f->zero)
         dot = _mm256_add_epi32(dot, side_zero(sum, f->zero));
     acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), _mm256_mul_ps(w->scale, all_d), acc);
@@ -297,11 +329,10 @@ TERN_INLINE void expand_sub(const struct tern_codes_avx2 *f, struct tern_sub s,
         if (f->has_min)
             _mm256_storeu_ps(out->minus_min[half], w.minus_min);
         if (has_sc(f)) {
-            const __m256i minus_zero = _mm256_set1_epi16((int16_t)-f->zero);
             _mm256_storeu_si256((__m256i *)(void *)out->sc[0][half], first_of_pairs(w.sc));
             _mm256_storeu_si256((__m256i *)(void *)out->sc[1][half], second_of_pairs(w.sc));
             _mm256_storeu_si256((__m256i *)(void *)out->side[half],
-                                f->has_min ? w.m : _mm256_mullo_epi16(w.sc, minus_zero));
+                                f->has_min ? w.m : minus_zero(f, w.sc));
         }
     }
 }
@@ -370,16 +401,16 @@ TERN_INLINE void tile_signed(const struct tern_expanded *w, const int8_t *q, siz
 }
 
 /* dot[t][half] of one sub-block, zero points not yet off. */
-TERN_INLINE void tile_dots(enum tern_chain chain, const struct tern_expanded *w, const int8_t *q,
-                           size_t q_stride, size_t n_tokens, __m256i dot[4][2])
+TERN_INLINE void tile_dots(const struct tern_codes_avx2 *f, const struct tern_expanded *w,
+                           const int8_t *q, size_t q_stride, size_t n_tokens, __m256i dot[4][2])
 {
-    const int length = chain == TERN_CHAIN_U4 ? 8 : chain == TERN_CHAIN_U6 ? 2 : 4;
-    const bool scaled = chain == TERN_CHAIN_U6 || chain == TERN_CHAIN_U3;
+    const enum tern_chain chain = f->chain;
+    const int length = chain_length(chain);
     if (chain == TERN_CHAIN_S8) {
         tile_signed(w, q, q_stride, n_tokens, dot);
         return;
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int j = 0; j < 8; j += length) {
         __m256i sum[4][2];
         tile_chain(w, q, q_stride, n_tokens, j, j + length, sum);
@@ -387,7 +418,8 @@ TERN_INLINE void tile_dots(enum tern_chain chain, const struct tern_expanded *w,
         for (size_t t = 0; t < n_tokens; t++)
 #pragma GCC unroll 2
             for (int half = 0; half < 2; half++) {
-                const __m256i by = scaled ? load_256(w->sc[j / 4][half]) : _mm256_set1_epi16(1);
+                const __m256i by = has_sc(f) ? load_256(w->sc[j / 4][half])
+                                             : _mm256_set1_epi16(1);
                 const __m256i s = _mm256_madd_epi16(sum[t][half], by);
                 dot[t][half] = j == 0 ? s : _mm256_add_epi32(dot[t][half], s);
             }
@@ -405,7 +437,7 @@ TERN_INLINE void tile(const struct tern_codes_avx2 *f, const struct tern_expande
             acc[t][half] = _mm256_loadu_ps(a.dst + t * a.dst_stride + 8 * half);
     for (size_t s = 0; s < n_subs; s++, w++) {
         __m256i dot[4][2];
-        tile_dots(f->chain, w, a.q + TERN_SUB * s, TERN_SUB * a.n_blocks, n_tokens, dot);
+        tile_dots(f, w, a.q + TERN_SUB * s, TERN_SUB * a.n_blocks, n_tokens, dot);
 #pragma GCC unroll 4
         for (size_t t = 0; t < n_tokens; t++) {
             const size_t i = t * a.n_blocks + s;

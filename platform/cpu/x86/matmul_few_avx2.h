@@ -116,7 +116,7 @@ TERN_INLINE void few_unpack(const struct tern_codes_avx2 *f, struct tern_sub s, 
         out->by[0] = first_of_pairs(h.sc);
         out->by[1] = second_of_pairs(h.sc);
         out->by[2] = f->has_min ? h.m
-                                : _mm256_mullo_epi16(h.sc, _mm256_set1_epi16((int16_t)-f->zero));
+                                : minus_zero(f, h.sc);
     }
 }
 
@@ -133,13 +133,13 @@ TERN_INLINE __m256i few_dot(const struct tern_codes_avx2 *f, const struct tern_f
         const __m256i high = _mm256_madd_epi16(wide_chain(w->w, x, 8, 0, 8), w->by[1]);
         return _mm256_add_epi32(_mm256_add_epi32(low, load_256(x->side)), high);
     }
-    const int length = f->chain == TERN_CHAIN_U6 ? 2 : 4;
+    const int length = chain_length(f->chain);
     __m256i sum = load_256(x->side);
     if (f->has_min)
         sum = _mm256_setzero_si256();
     else if (has_sc(f))
         sum = _mm256_madd_epi16(sum, w->by[2]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int j = 0; j < 8; j += length) {
         const __m256i part = _mm256_madd_epi16(wide_chain(w->w, x, 0, j, length),
                                                w->by[has_sc(f) ? j / 4 : 0]);

@@ -10,6 +10,9 @@ tern_matmul_fn tern_matmul_q5_0_avx2, tern_matmul_q5_1_avx2, tern_matmul_q5_k_av
 tern_matmul_fn tern_matmul_q6_k_avx2, tern_matmul_q8_0_avx2;
 tern_matmul_fn tern_matmul_q2_k_avx2, tern_matmul_q3_k_avx2;
 tern_matmul_fn tern_matmul_iq4_nl_avx2, tern_matmul_iq4_xs_avx2, tern_matmul_mxfp4_avx2;
+tern_matmul_fn tern_matmul_iq2_xxs_avx2, tern_matmul_iq2_xs_avx2, tern_matmul_iq2_s_avx2;
+tern_matmul_fn tern_matmul_iq3_xxs_avx2, tern_matmul_iq3_s_avx2;
+tern_matmul_fn tern_matmul_iq1_s_avx2, tern_matmul_iq1_m_avx2;
 tern_matmul_fn tern_matmul_tq1_0_avx2, tern_matmul_tq2_0_avx2;
 tern_matmul_fn tern_matmul_codes_avx2, tern_matmul_exact_avx2;
 
