@@ -58,7 +58,7 @@ struct tern_format {
     uint16_t n_elems;      /* of a block: 1, 32 or 256 */
     uint16_t n_bytes;
     bool has_min;          /* the chain has its second fma */
-    bool direct;           /* has panel kernels of its own; others go through codes */
+    bool direct;           /* codes come out of the panel by shifts; others are looked up first */
     uint8_t n_planes;
     struct tern_plane planes[TERN_MAX_PLANES]; /* in the order of the panel */
     /* Codes of elements 32 sub .. 32 sub + 31 of a block; NULL for float types. */

@@ -142,11 +142,6 @@ static void write_tensor(const tern_tensor_info *t, struct tern_out *o, bool jso
 
 struct type_count { tern_tensor_info example; uint64_t n, bytes; };
 
-static bool is_expanded(const tern_tensor_info *t)
-{
-    return strcmp(t->path, "expanded") == 0;
-}
-
 static void write_counts(const struct type_count *counts, size_t n, struct tern_out *o, bool json)
 {
     if (json)
@@ -161,7 +156,7 @@ static void write_counts(const struct type_count *counts, size_t n, struct tern_
         else
             tern_out_print(o, "  %-6s %6llu tensors %14llu bytes%s\n", type.text,
                            (unsigned long long)counts[k].n, (unsigned long long)counts[k].bytes,
-                           is_expanded(&counts[k].example) ? ", expanded" : "");
+                           strcmp(counts[k].example.path, "expanded") ? "" : ", expanded");
     }
     if (json)
         tern_json_end(o, '}');

@@ -148,154 +148,39 @@ static void check_matmul(size_t slot, tern_matmul_fn *kernel, tern_matmul_fn *re
     end(slot, w);
 }
 
-static void matmul_f32(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_f32), variant.matmul_f32, tern_kernels_ref.matmul_f32, m, first, n);
-}
+#define PRODUCT(kernel)                                                                           \
+    static void kernel(const struct tern_matmul *m, size_t first, size_t n)                        \
+    {                                                                                              \
+        check_matmul(SLOT(kernel), variant.kernel, tern_kernels_ref.kernel, m, first, n);          \
+    }
 
-static void matmul_f16(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_f16), variant.matmul_f16, tern_kernels_ref.matmul_f16, m, first, n);
-}
-
-static void matmul_bf16(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_bf16), variant.matmul_bf16, tern_kernels_ref.matmul_bf16, m, first, n);
-}
-
-static void matmul_q4_0(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_q4_0), variant.matmul_q4_0, tern_kernels_ref.matmul_q4_0, m, first, n);
-}
-
-static void matmul_q4_1(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_q4_1), variant.matmul_q4_1, tern_kernels_ref.matmul_q4_1, m, first, n);
-}
-
-static void matmul_q5_0(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_q5_0), variant.matmul_q5_0, tern_kernels_ref.matmul_q5_0, m, first, n);
-}
-
-static void matmul_q5_1(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_q5_1), variant.matmul_q5_1, tern_kernels_ref.matmul_q5_1, m, first, n);
-}
-
-static void matmul_q8_0(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_q8_0), variant.matmul_q8_0, tern_kernels_ref.matmul_q8_0, m, first, n);
-}
-
-static void matmul_q4_k(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_q4_k), variant.matmul_q4_k, tern_kernels_ref.matmul_q4_k, m, first, n);
-}
-
-static void matmul_q5_k(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_q5_k), variant.matmul_q5_k, tern_kernels_ref.matmul_q5_k, m, first, n);
-}
-
-static void matmul_q6_k(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_q6_k), variant.matmul_q6_k, tern_kernels_ref.matmul_q6_k, m, first, n);
-}
-
-static void matmul_q2_k(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_q2_k), variant.matmul_q2_k, tern_kernels_ref.matmul_q2_k, m, first, n);
-}
-
-static void matmul_q3_k(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_q3_k), variant.matmul_q3_k, tern_kernels_ref.matmul_q3_k, m, first, n);
-}
-
-static void matmul_iq4_nl(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_iq4_nl), variant.matmul_iq4_nl, tern_kernels_ref.matmul_iq4_nl,
-                 m, first, n);
-}
-
-static void matmul_iq4_xs(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_iq4_xs), variant.matmul_iq4_xs, tern_kernels_ref.matmul_iq4_xs,
-                 m, first, n);
-}
-
-static void matmul_mxfp4(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_mxfp4), variant.matmul_mxfp4, tern_kernels_ref.matmul_mxfp4,
-                 m, first, n);
-}
-
-static void matmul_tq1_0(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_tq1_0), variant.matmul_tq1_0, tern_kernels_ref.matmul_tq1_0,
-                 m, first, n);
-}
-
-static void matmul_tq2_0(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_tq2_0), variant.matmul_tq2_0, tern_kernels_ref.matmul_tq2_0,
-                 m, first, n);
-}
-
-static void matmul_iq2_xxs(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_iq2_xxs), variant.matmul_iq2_xxs, tern_kernels_ref.matmul_iq2_xxs,
-                 m, first, n);
-}
-
-static void matmul_iq2_xs(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_iq2_xs), variant.matmul_iq2_xs, tern_kernels_ref.matmul_iq2_xs,
-                 m, first, n);
-}
-
-static void matmul_iq2_s(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_iq2_s), variant.matmul_iq2_s, tern_kernels_ref.matmul_iq2_s,
-                 m, first, n);
-}
-
-static void matmul_iq3_xxs(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_iq3_xxs), variant.matmul_iq3_xxs, tern_kernels_ref.matmul_iq3_xxs,
-                 m, first, n);
-}
-
-static void matmul_iq3_s(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_iq3_s), variant.matmul_iq3_s, tern_kernels_ref.matmul_iq3_s,
-                 m, first, n);
-}
-
-static void matmul_iq1_s(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_iq1_s), variant.matmul_iq1_s, tern_kernels_ref.matmul_iq1_s,
-                 m, first, n);
-}
-
-static void matmul_iq1_m(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_iq1_m), variant.matmul_iq1_m, tern_kernels_ref.matmul_iq1_m,
-                 m, first, n);
-}
-
-static void matmul_codes(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_codes), variant.matmul_codes, tern_kernels_ref.matmul_codes,
-                 m, first, n);
-}
-
-static void matmul_exact(const struct tern_matmul *m, size_t first, size_t n)
-{
-    check_matmul(SLOT(matmul_exact), variant.matmul_exact, tern_kernels_ref.matmul_exact,
-                 m, first, n);
-}
+PRODUCT(matmul_f32)
+PRODUCT(matmul_f16)
+PRODUCT(matmul_bf16)
+PRODUCT(matmul_q4_0)
+PRODUCT(matmul_q4_1)
+PRODUCT(matmul_q5_0)
+PRODUCT(matmul_q5_1)
+PRODUCT(matmul_q8_0)
+PRODUCT(matmul_q4_k)
+PRODUCT(matmul_q5_k)
+PRODUCT(matmul_q6_k)
+PRODUCT(matmul_q2_k)
+PRODUCT(matmul_q3_k)
+PRODUCT(matmul_iq4_nl)
+PRODUCT(matmul_iq4_xs)
+PRODUCT(matmul_mxfp4)
+PRODUCT(matmul_tq1_0)
+PRODUCT(matmul_tq2_0)
+PRODUCT(matmul_iq2_xxs)
+PRODUCT(matmul_iq2_xs)
+PRODUCT(matmul_iq2_s)
+PRODUCT(matmul_iq3_xxs)
+PRODUCT(matmul_iq3_s)
+PRODUCT(matmul_iq1_s)
+PRODUCT(matmul_iq1_m)
+PRODUCT(matmul_codes)
+PRODUCT(matmul_exact)
 
 /* --- rows --- */
 
