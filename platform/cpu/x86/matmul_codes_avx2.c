@@ -1,22 +1,12 @@
-/* matmul_codes_avx2.c: types without kernels of their own, and exact products of all types.
+/* matmul_codes_avx2.c: types without kernels of their own.
  *
- * The format's own function turns some blocks of a panel into codes or floats in the scratch,
- * once for all tokens; the chains rest in dst meanwhile. */
-#include "platform/cpu/x86/matmul_float_avx2.h"
+ * The format's own function turns some blocks of a panel into codes in the scratch, once for
+ * all tokens; the chains rest in dst meanwhile. */
+#include "platform/cpu/x86/matmul_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
-enum { CODES_SUBS = 16, FLOAT_SUBS = 6 }; /* blocks of 32 k that are held */
+enum { CODES_SUBS = 16 }; /* blocks of 32 k that are held */
 _Static_assert(CODES_SUBS * sizeof(struct tern_panel_codes) <= 16384, "scratch");
-_Static_assert(FLOAT_SUBS * 2048 + sizeof(struct tern_panel_codes) <= 16384, "scratch");
-
-static void codes_of(const struct tern_matmul *m, size_t panel, size_t sub,
-                     struct tern_panel_codes *out)
-{
-    const size_t n_subs = m->format->n_elems / TERN_SUB;
-    tern_panel_to_codes(m->format, m->panels + panel * m->panel_bytes +
-                        sub / n_subs * TERN_PANEL_ROWS * m->format->n_bytes,
-                        (uint32_t)(sub % n_subs), out);
-}
 
 /* Subs first .. first + n - 1, whole blocks: both are multiples of a block's, 8 or 1. */
 static void block_codes_of(const struct tern_matmul *m, size_t panel, size_t first, size_t n,
@@ -92,40 +82,6 @@ void tern_matmul_codes_avx2(const struct tern_matmul *m, size_t first, size_t n)
                            (struct tern_token){a->q + TERN_SUB * i, a->d + i, a->sum + 2 * i},
                            m->dst + t * m->dst_stride + TERN_PANEL_ROWS * p);
             }
-        }
-    }
-}
-
-/* Rows are the inner loop, as in the panel. */
-static void floats_of(const struct tern_panel_codes *c, bool has_min, float *out)
-{
-    for (size_t k = 0; k < TERN_SUB; k++)
-        for (size_t r = 0; r < TERN_PANEL_ROWS; r++) {
-            const float x = c->scale[r] * (float)(c->sc[r][k / 16] * c->q[k / 4][r][k % 4]);
-            out[TERN_PANEL_ROWS * k + r] = has_min ? x - c->min[r] * (float)c->m[r][k / 16] : x;
-        }
-}
-
-void tern_matmul_exact_avx2(const struct tern_matmul *m, size_t first, size_t n)
-{
-    const struct tern_acts *a = m->acts;
-    float *w = m->scratch;
-    struct tern_panel_codes *c = (void *)(w + FLOAT_SUBS * TERN_SUB * TERN_PANEL_ROWS);
-    const size_t n_subs = m->n_cols / TERN_SUB;
-    for (size_t p = first; p < first + n; p++) {
-        zero_panel(m, p);
-        for (size_t s = 0; s < n_subs; s += FLOAT_SUBS) {
-            const size_t n_now = n_subs - s < FLOAT_SUBS ? n_subs - s : FLOAT_SUBS;
-            for (size_t i = 0; i < n_now; i++) {
-                codes_of(m, p, s + i, c);
-                floats_of(c, m->format->has_min, w + i * TERN_SUB * TERN_PANEL_ROWS);
-            }
-            const struct tern_float_tile t = {
-                .w = (const uint8_t *)w, .n_k = n_now * TERN_SUB,
-                .x = a->x + s * TERN_SUB, .x_stride = a->x_stride,
-                .dst = m->dst + TERN_PANEL_ROWS * p, .dst_stride = m->dst_stride,
-            };
-            float_panel(load_8_f32, 4, t, a->n_tokens, true);
         }
     }
 }

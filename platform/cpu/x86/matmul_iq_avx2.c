@@ -2,6 +2,7 @@
  *
  * Codes of IQ2 and IQ3 have signs and magnitudes up to 62; 64 is added, so that they are
  * unsigned. Those of IQ1 are odd multiples of an eighth: 8 g +- 1, plus 9. */
+#include "platform/cpu/x86/floats_avx2.h"
 #include "platform/cpu/x86/lattice_avx2.h"
 #include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
@@ -246,9 +247,19 @@ static const struct tern_codes_avx2 iq1_m = {
     .unpack = unpack_iq1_m, .scale = scale_iq1_m, .sc = sc_iq1_m,
 };
 
+void tern_floats_iq2_xxs_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&iq2_xxs, panel, first, n, out);
+}
+
 void tern_matmul_iq2_xxs_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
     matmul_codes_avx2(&iq2_xxs, m, first, n);
+}
+
+void tern_floats_iq2_xs_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&iq2_xs, panel, first, n, out);
 }
 
 void tern_matmul_iq2_xs_avx2(const struct tern_matmul *m, size_t first, size_t n)
@@ -256,9 +267,19 @@ void tern_matmul_iq2_xs_avx2(const struct tern_matmul *m, size_t first, size_t n
     matmul_codes_avx2(&iq2_xs, m, first, n);
 }
 
+void tern_floats_iq2_s_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&iq2_s, panel, first, n, out);
+}
+
 void tern_matmul_iq2_s_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
     matmul_codes_avx2(&iq2_s, m, first, n);
+}
+
+void tern_floats_iq3_xxs_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&iq3_xxs, panel, first, n, out);
 }
 
 void tern_matmul_iq3_xxs_avx2(const struct tern_matmul *m, size_t first, size_t n)
@@ -266,14 +287,29 @@ void tern_matmul_iq3_xxs_avx2(const struct tern_matmul *m, size_t first, size_t 
     matmul_codes_avx2(&iq3_xxs, m, first, n);
 }
 
+void tern_floats_iq3_s_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&iq3_s, panel, first, n, out);
+}
+
 void tern_matmul_iq3_s_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
     matmul_codes_avx2(&iq3_s, m, first, n);
 }
 
+void tern_floats_iq1_s_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&iq1_s, panel, first, n, out);
+}
+
 void tern_matmul_iq1_s_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
     matmul_codes_avx2(&iq1_s, m, first, n);
+}
+
+void tern_floats_iq1_m_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&iq1_m, panel, first, n, out);
 }
 
 void tern_matmul_iq1_m_avx2(const struct tern_matmul *m, size_t first, size_t n)

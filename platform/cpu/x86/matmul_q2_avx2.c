@@ -2,6 +2,7 @@
  *
  * A byte of qs holds element i of four sub-blocks, the first in the low bits, so a vector of
  * them is shifted by a constant and masked. Scales are integers for each 16 elements. */
+#include "platform/cpu/x86/floats_avx2.h"
 #include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
@@ -96,9 +97,19 @@ static const struct tern_codes_avx2 q3_k = {
     .unpack = unpack_q3_k, .scale = scale_first, .sc = sc_q3_k,
 };
 
+void tern_floats_q2_k_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&q2_k, panel, first, n, out);
+}
+
 void tern_matmul_q2_k_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
     matmul_codes_avx2(&q2_k, m, first, n);
+}
+
+void tern_floats_q3_k_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&q3_k, panel, first, n, out);
 }
 
 void tern_matmul_q3_k_avx2(const struct tern_matmul *m, size_t first, size_t n)

@@ -5,6 +5,7 @@
  * is left, which is three times the byte modulo 256. So a digit counts how many of 85 and 170 the
  * byte is above. Compares are signed, so bytes are taken with 128 off, which three times such a
  * byte keeps: 3 (f - 128) is 3 f - 128 modulo 256. */
+#include "platform/cpu/x86/floats_avx2.h"
 #include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
@@ -66,9 +67,19 @@ static const struct tern_codes_avx2 tq1_0 = {
     .unpack = unpack_tq1_0, .scale = scale_first,
 };
 
+void tern_floats_tq1_0_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&tq1_0, panel, first, n, out);
+}
+
 void tern_matmul_tq1_0_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
     matmul_codes_avx2(&tq1_0, m, first, n);
+}
+
+void tern_floats_tq2_0_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+{
+    floats_avx2(&tq2_0, panel, first, n, out);
 }
 
 void tern_matmul_tq2_0_avx2(const struct tern_matmul *m, size_t first, size_t n)
