@@ -143,7 +143,8 @@ void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t
     uint32_t total = 0, first, last;
     for (uint32_t i = 0; i < ph->n_matmuls; i++)
         total = ph->coupled ? panels_of(c, ph, 0) : total + panels_of(c, ph, i);
-    const uint32_t n_threads = c->limits.n_threads, part = n_threads == 1 ? 1 : (3 * n_threads + 1) / 2;
+    const uint32_t n_threads = c->limits.n_threads;
+    const uint32_t part = n_threads == 1 ? 1 : (3 * n_threads + 1) / 2;
     while (tern_cpu_take_part(counters + 1, total, part, 1 + total / (n_threads * 24), &first,
                               &last)) {
         uint32_t start = 0;

@@ -38,7 +38,8 @@ TERN_INLINE void unpack_iq4_xs(struct tern_sub s, unsigned half, __m256i w[8])
 TERN_INLINE __m256 scale_iq4_xs(struct tern_sub s, unsigned half)
 {
     const uint8_t *low = s.block + 64 + 16 * s.group + 8 * half;
-    const __m128i upper = _mm_loadu_si128((const __m128i *)(const void *)(s.block + 32 + 16 * half));
+    const uint8_t *high = s.block + 32 + 16 * half;
+    const __m128i upper = _mm_loadu_si128((const __m128i *)(const void *)high);
     const __m128i l = _mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)low));
     const __m128i h = _mm_srl_epi16(upper, _mm_cvtsi32_si128((int)(4 * s.group + 2 * s.member)));
     const __m128i code = _mm_or_si128(
