@@ -16,37 +16,16 @@
 #ifndef TERN_CPU_MATMUL_ARM_H
 #define TERN_CPU_MATMUL_ARM_H
 
+#include "platform/cpu/arm/described_arm.h"
 #include "platform/cpu/arm/dots_arm.h"
 #include "platform/cpu/kernels.h"
 
 #include <string.h>
 
-/* Sub-block `sub` (always a constant) of a panel's block. */
-struct tern_sub { const uint8_t *block; unsigned sub; };
-
-struct tern_codes_arm {
-    unsigned chain;              /* products of codes and activations that fit 16 bits */
-    int zero;                    /* subtracted from the codes */
-    unsigned block_bytes;        /* of a panel's block: 16 * n_bytes */
-    unsigned n_subs;             /* of a block: 1 or 8 */
-    bool has_min, has_sc;        /* has_sc: an integer scale for each 16 */
-    /* Codes of 16 rows: a run, or runs 2 i, 2 i + 1, 2 i + 4, 2 i + 5 that share their bytes. */
-    void (*run)(struct tern_sub s, int run, int8x16_t w[4]);
-    void (*four_runs)(struct tern_sub s, int i, int8x16_t w[4][4]);
-    void (*scale)(struct tern_sub s, float32x4_t out[4]);
-    void (*minus_min)(struct tern_sub s, float32x4_t out[4]);
-    void (*sc)(struct tern_sub s, int half, int32x4_t out[4]);
-};
-
 /* What the next sub-block needs must not be loaded before: there are no registers for it. */
 TERN_INLINE void in_order(void)
 {
     __asm__ volatile("" ::: "memory");
-}
-
-TERN_INLINE float32x4_t float_of(int32x4_t x)
-{
-    return vcvtq_f32_s32(x);
 }
 
 /* --- one token --- */
@@ -66,7 +45,7 @@ TERN_INLINE struct tern_four four_of(const struct tern_codes_arm *f, float32x4_t
     const int32x4_t both = vpaddlq_s16(sum);
     r.z[0] = f->zero ? vmulq_n_s32(both, -f->zero) : vdupq_n_s32(0);
     if (f->has_min)
-        r.side = vmulq_f32(d, float_of(both));
+        r.side = vmulq_f32(d, vcvtq_f32_s32(both));
     return r;
 }
 
@@ -78,39 +57,42 @@ TERN_INLINE int32x4_t init_of(const struct tern_codes_arm *f, const struct tern_
     return f->zero ? dup_lane(r->z[0], lane) : vdupq_n_s32(0);
 }
 
-/* The at-th of the runs that are added: run `run`. */
+/* The at-th of the runs that are added, run `run`, of n registers of rows. */
 TERN_INLINE void add_run(const struct tern_codes_arm *f, unsigned at, unsigned run,
-                         const int8x16_t w[4], const int8x16_t x[2], struct tern_dot dot[2][4])
+                         const int8x16_t *w, int n, const int8x16_t x[2], struct tern_dot *dot)
 {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; k++)
-        dot_add(&dot[f->has_sc ? run / 4 : 0][k], f->chain, f->has_sc ? run % 4 : at, w[k],
-                x[run / 4], (int)run % 4);
+    for (int k = 0; k < n; k++)
+        dot_add(&dot[k + (f->has_sc ? 4 * (int)(run / 4) : 0)], f->chain,
+                f->has_sc ? run % 4 : at, w[k], x[run / 4], (int)run % 4);
 }
 
 /* Each run is used as soon as it is there. High nibbles first: what makes the low ones may
  * overwrite the bytes. */
 TERN_INLINE void add_runs(const struct tern_codes_arm *f, struct tern_sub s, const int8x16_t x[2],
-                          struct tern_dot dot[2][4])
+                          struct tern_dot dot[8])
 {
     if (f->run) {
+        f->seek(&s);
 #pragma GCC unroll 8
-        for (int run = 0; run < 8; run++) {
+        for (unsigned run = 0; run < 8; run++) {
             int8x16_t w[4];
-            f->run(s, run, w);
-            add_run(f, (unsigned)run, (unsigned)run, w, x, dot);
+            f->run(&s, w);
+            add_run(f, run, run, w, 4, x, dot);
         }
         return;
     }
 #pragma GCC unroll 2
-    for (unsigned i = 0; i < 2; i++) {
-        int8x16_t w[4][4];
-        f->four_runs(s, (int)i, w);
-        add_run(f, 4 * i, 2 * i + 4, w[2], x, dot);
-        add_run(f, 4 * i + 1, 2 * i + 5, w[3], x, dot);
-        add_run(f, 4 * i + 2, 2 * i, w[0], x, dot);
-        add_run(f, 4 * i + 3, 2 * i + 1, w[1], x, dot);
-    }
+    for (int rows = 0; rows < 2; rows++)
+#pragma GCC unroll 2
+        for (unsigned i = 0; i < 2; i++) {
+            int8x16_t w[4][2];
+            f->four_runs(s, rows, (int)i, w);
+            add_run(f, 4 * i, 2 * i + 4, w[2], 2, x, dot + 2 * rows);
+            add_run(f, 4 * i + 1, 2 * i + 5, w[3], 2, x, dot + 2 * rows);
+            add_run(f, 4 * i + 2, 2 * i, w[0], 2, x, dot + 2 * rows);
+            add_run(f, 4 * i + 3, 2 * i + 1, w[1], 2, x, dot + 2 * rows);
+        }
 }
 
 /* One sub-block, whose record is lane `lane` of r and q. */
@@ -118,11 +100,11 @@ TERN_INLINE void step_1(const struct tern_codes_arm *f, struct tern_sub s, const
                         const struct tern_four *r, int lane, float32x4_t acc[4])
 {
     const int8x16_t x[2] = {vld1q_s8(q), vld1q_s8(q + 16)};
-    struct tern_dot dot[2][4];
+    struct tern_dot dot[8];
     for (int i = 0; i < 4; i++) {
-        dot_start(&dot[0][i], init_of(f, r, lane, 0));
+        dot_start(&dot[i], init_of(f, r, lane, 0));
         if (f->has_sc)
-            dot_start(&dot[1][i], init_of(f, r, lane, 1));
+            dot_start(&dot[4 + i], init_of(f, r, lane, 1));
     }
     add_runs(f, s, x, dot);
     const unsigned chain = f->chain;
@@ -136,10 +118,10 @@ TERN_INLINE void step_1(const struct tern_codes_arm *f, struct tern_sub s, const
         f->sc(s, 1, sc[1]);
     }
     for (int i = 0; i < 4; i++) {
-        int32x4_t both = dot_end(&dot[0][i], chain);
+        int32x4_t both = dot_end(&dot[i], chain);
         if (f->has_sc)
-            both = vmlaq_s32(vmulq_s32(both, sc[0][i]), dot_end(&dot[1][i], chain), sc[1][i]);
-        acc[i] = vfmaq_f32(acc[i], float_of(both), mul_lane(scale[i], r->d, lane));
+            both = vmlaq_s32(vmulq_s32(both, sc[0][i]), dot_end(&dot[4 + i], chain), sc[1][i]);
+        acc[i] = vfmaq_f32(acc[i], vcvtq_f32_s32(both), mul_lane(scale[i], r->d, lane));
         if (f->has_min)
             acc[i] = fma_lane(acc[i], minus_min[i], r->side, lane);
     }
@@ -161,8 +143,9 @@ TERN_INLINE void panel_by_1(const struct tern_codes_arm *f, const struct tern_ma
             const struct tern_four r = four_of(f, vld1q_f32(d), vld1q_s16(sum));
 #pragma GCC unroll 4
             for (unsigned e = 0; e < 4; e++) {
-                const struct tern_sub s = {f->n_subs == 1 ? block + e * f->block_bytes : block,
-                                           f->n_subs == 1 ? 0 : 4 * quad + e};
+                struct tern_sub s = {.block = block, .sub = 4 * quad + e};
+                if (f->n_subs == 1)
+                    s = (struct tern_sub){.block = block + e * f->block_bytes};
                 step_1(f, s, q + TERN_SUB * e, &r, (int)e, acc);
                 in_order();
             }
@@ -178,7 +161,7 @@ TERN_INLINE void panel_by_1(const struct tern_codes_arm *f, const struct tern_ma
         memcpy(&pair, sum, sizeof pair);
         const struct tern_four r = four_of(f, vld1q_dup_f32(d),
                                            vreinterpretq_s16_s32(vdupq_n_s32(pair)));
-        step_1(f, (struct tern_sub){block, 0}, q, &r, 0, acc);
+        step_1(f, (struct tern_sub){.block = block}, q, &r, 0, acc);
     }
     for (int i = 0; i < 4; i++)
         vst1q_f32(dst + 4 * i, acc[i]);
@@ -250,36 +233,57 @@ TERN_INLINE void put_half(float out[2][TERN_TILE_B][4], int i, float32x4_t x)
     }
 }
 
-/* Runs n and n + 1 of 16 rows. */
-TERN_INLINE void put_codes(struct tern_expanded *out, unsigned n, int8x16_t w[2][4])
+/* Runs n and n + 1 of 4 rows, from row 4 r on. */
+TERN_INLINE void put_codes(struct tern_expanded *out, unsigned n, int r, int8x16_t w0,
+                           int8x16_t w1)
 {
-#pragma GCC unroll 4
-    for (int r = 0; r < 4; r++) {
-        if (TERN_PAIRS) {
-            const int32x4_t a = vreinterpretq_s32_s8(w[0][r]), b = vreinterpretq_s32_s8(w[1][r]);
-            int8_t *to = out->codes[r / 2][2 * n + (unsigned)r % 2 * 2];
-            vst1q_s8(to, vreinterpretq_s8_s32(vzip1q_s32(a, b)));
-            vst1q_s8(to + 16, vreinterpretq_s8_s32(vzip2q_s32(a, b)));
-        } else {
-            vst1q_s8(out->codes[r / 2][2 * n + (unsigned)r % 2], w[0][r]);
-            vst1q_s8(out->codes[r / 2][2 * n + 2 + (unsigned)r % 2], w[1][r]);
-        }
+    int8_t(*to)[16] = out->codes[r / 2];
+    if (TERN_PAIRS) {
+        const int32x4_t a = vreinterpretq_s32_s8(w0), b = vreinterpretq_s32_s8(w1);
+        to += 2 * n + (unsigned)r % 2 * 2;
+        vst1q_s8(to[0], vreinterpretq_s8_s32(vzip1q_s32(a, b)));
+        vst1q_s8(to[1], vreinterpretq_s8_s32(vzip2q_s32(a, b)));
+    } else {
+        to += 2 * n + (unsigned)r % 2;
+        vst1q_s8(to[0], w0);
+        vst1q_s8(to[2], w1);
     }
+}
+
+TERN_INLINE void expand_codes(const struct tern_codes_arm *f, struct tern_sub s,
+                              struct tern_expanded *out)
+{
+    if (f->run) {
+        f->seek(&s);
+#pragma GCC unroll 4
+        for (unsigned n = 0; n < 8; n += 2) {
+            int8x16_t w[2][4];
+            f->run(&s, w[0]);
+            f->run(&s, w[1]);
+#pragma GCC unroll 4
+            for (int r = 0; r < 4; r++)
+                put_codes(out, n, r, w[0][r], w[1][r]);
+        }
+        return;
+    }
+#pragma GCC unroll 2
+    for (int rows = 0; rows < 2; rows++)
+#pragma GCC unroll 2
+        for (unsigned i = 0; i < 2; i++) {
+            int8x16_t w[4][2];
+            f->four_runs(s, rows, (int)i, w);
+#pragma GCC unroll 2
+            for (int r = 0; r < 2; r++) {
+                put_codes(out, 2 * i + 4, 2 * rows + r, w[2][r], w[3][r]);
+                put_codes(out, 2 * i, 2 * rows + r, w[0][r], w[1][r]);
+            }
+        }
 }
 
 TERN_INLINE void expand_sub(const struct tern_codes_arm *f, struct tern_sub s,
                             struct tern_expanded *out)
 {
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) {
-        int8x16_t w[4][4];
-        for (int n = 0; f->run && n < 4; n++)
-            f->run(s, 2 * i + n % 2 + n / 2 * 4, w[n]);
-        if (!f->run)
-            f->four_runs(s, i, w);
-        put_codes(out, 2 * (unsigned)i, w);
-        put_codes(out, 2 * (unsigned)i + 4, w + 2);
-    }
+    expand_codes(f, s, out);
     float32x4_t x[4];
     f->scale(s, x);
     for (int i = 0; i < 4; i++)
@@ -310,7 +314,7 @@ TERN_INLINE void expand(const struct tern_codes_arm *f, const uint8_t *panel, si
 {
     if (f->n_subs == 1) {
         for (size_t b = first; b < first + n; b++)
-            expand_sub(f, (struct tern_sub){panel + b * f->block_bytes, 0}, out++);
+            expand_sub(f, (struct tern_sub){.block = panel + b * f->block_bytes}, out++);
         return;
     }
     for (size_t u = first; u < first + n; u++) {
@@ -318,11 +322,11 @@ TERN_INLINE void expand(const struct tern_codes_arm *f, const uint8_t *panel, si
         if (u % 2 == 0)
 #pragma GCC unroll 4
             for (unsigned e = 0; e < 4; e++)
-                expand_sub(f, (struct tern_sub){block, e}, out++);
+                expand_sub(f, (struct tern_sub){.block = block, .sub = e}, out++);
         else
 #pragma GCC unroll 4
             for (unsigned e = 4; e < 8; e++)
-                expand_sub(f, (struct tern_sub){block, e}, out++);
+                expand_sub(f, (struct tern_sub){.block = block, .sub = e}, out++);
     }
 }
 
@@ -487,7 +491,7 @@ TERN_INLINE void half_tile(const struct tern_codes_arm *f, const struct tern_exp
             for (int b = 0; b < TERN_TILE_B; b++) {
                 const float32x4_t scale = vld1q_f32(w->scale[rows][b]);
                 const int p = (int)i;
-                acc[i][b] = vfmaq_f32(acc[i][b], float_of(dot[i][b]),
+                acc[i][b] = vfmaq_f32(acc[i][b], vcvtq_f32_s32(dot[i][b]),
                     TERN_PAIRS ? vmulq_f32(scale, vreinterpretq_f32_s32(dup_pair(
                                      vreinterpretq_s32_f32(d), p)))
                                : mul_lane(scale, d, p));
@@ -505,9 +509,8 @@ TERN_INLINE void half_tile(const struct tern_codes_arm *f, const struct tern_exp
 TERN_INLINE void tile(const struct tern_codes_arm *f, const struct tern_expanded *w,
                       size_t n_subs, const struct tern_tile *a, size_t n_tokens)
 {
-#pragma GCC unroll 2
-    for (int rows = 0; rows < 2; rows++)
-        half_tile(f, w, n_subs, *a, n_tokens, rows);
+    half_tile(f, w, n_subs, *a, n_tokens, 0);
+    half_tile(f, w, n_subs, *a, n_tokens, 1);
 }
 
 /* The same for any number of tokens. side_stride: from four tokens to the next four. */

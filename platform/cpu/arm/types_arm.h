@@ -8,20 +8,38 @@
 
 #include "platform/cpu/arm/matmul_arm.h"
 
-/* 64 bytes: 16 rows of a run, `at` (a constant below 960) behind p. Two registers are one
- * instruction, which the compiler makes of its own loads too rarely. Panels are never written while
- * kernels run, so that the instruction depends on its address alone. */
-struct tern_run { uint8x16_t val[4]; };
-
-TERN_INLINE struct tern_run load_run(const uint8_t *p, int at)
-{
-    struct tern_run x;
+/* The compiler makes one instruction of several loads too rarely, and moves and keeps what it has
+ * loaded until there are no registers left: it gets the instructions as they are. Panels are not
+ * written while kernels run. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
-    __asm__("ldp %q0, %q1, [%2, %3]" : "=w"(x.val[0]), "=w"(x.val[1]) : "r"(p), "i"(at));
-    __asm__("ldp %q0, %q1, [%2, %3]" : "=w"(x.val[2]), "=w"(x.val[3]) : "r"(p), "i"(at + 32));
+#define TERN_LOADS_AS_THEY_ARE 1
+#endif
+
+/* The next 64 bytes, 16 rows of a run. */
+TERN_INLINE uint8x16x4_t load_run(const uint8_t **p)
+{
+    uint8x16x4_t x;
+#ifdef TERN_LOADS_AS_THEY_ARE
+    __asm__ volatile("ld1 {%S0.16b - %V0.16b}, [%1], #64" : "=w"(x), "+r"(*p));
 #else
-    for (int r = 0; r < 4; r++)
-        x.val[r] = vld1q_u8(p + at + 16 * r);
+    x = vld1q_u8_x4(*p);
+    *p += 64;
+#endif
+    return x;
+}
+
+/* 32 bytes, 8 rows of a run, `at` (a constant below 1008) behind p. */
+struct tern_eight { uint8x16_t val[2]; };
+
+TERN_INLINE struct tern_eight load_eight(const uint8_t *p, int at)
+{
+    struct tern_eight x;
+#ifdef TERN_LOADS_AS_THEY_ARE
+    __asm__ volatile("ldp %q0, %q1, [%2, %3]"
+                     : "=w"(x.val[0]), "=w"(x.val[1]) : "r"(p), "i"(at));
+#else
+    x.val[0] = vld1q_u8(p + at);
+    x.val[1] = vld1q_u8(p + at + 16);
 #endif
     return x;
 }
@@ -60,23 +78,24 @@ TERN_INLINE void added_m(struct tern_sub s, float32x4_t out[4])
 
 /* --- 4 bits --- */
 
-/* Run j of nibble bytes holds k = 4 j in its low halves and 16 + 4 j in its high ones. */
-TERN_INLINE void runs_nibbles(const uint8_t *q, int i, int8x16_t w[4][4])
+/* Run j of nibble bytes holds k = 4 j in its low halves and 16 + 4 j in its high ones. `at`: of
+ * run 0 in the block. */
+TERN_INLINE void runs_nibbles(const uint8_t *block, int at, int rows, int i, int8x16_t w[4][2])
 {
 #pragma GCC unroll 2
     for (int n = 0; n < 2; n++) {
-        const struct tern_run x = load_run(q, 64 * (2 * i + n));
-#pragma GCC unroll 4
-        for (int r = 0; r < 4; r++) {
+        const struct tern_eight x = load_eight(block, at + 64 * (2 * i + n) + 32 * rows);
+#pragma GCC unroll 2
+        for (int r = 0; r < 2; r++) {
             w[n][r] = low_nibbles(x.val[r]);
             w[2 + n][r] = high_nibbles(x.val[r]);
         }
     }
 }
 
-TERN_INLINE void runs_q4_0(struct tern_sub s, int i, int8x16_t w[4][4])
+TERN_INLINE void runs_q4_0(struct tern_sub s, int rows, int i, int8x16_t w[4][2])
 {
-    runs_nibbles(s.block + 32, i, w);
+    runs_nibbles(s.block, 32, rows, i, w);
 }
 
 static const struct tern_codes_arm q4_0 = {
@@ -84,9 +103,9 @@ static const struct tern_codes_arm q4_0 = {
     .four_runs = runs_q4_0, .scale = scale_first,
 };
 
-TERN_INLINE void runs_q4_1(struct tern_sub s, int i, int8x16_t w[4][4])
+TERN_INLINE void runs_q4_1(struct tern_sub s, int rows, int i, int8x16_t w[4][2])
 {
-    runs_nibbles(s.block + 64, i, w);
+    runs_nibbles(s.block, 64, rows, i, w);
 }
 
 static const struct tern_codes_arm q4_1 = {
@@ -95,13 +114,17 @@ static const struct tern_codes_arm q4_1 = {
 };
 
 /* Q4_K: d, dmin, 12 bytes of scales by row, 32 runs of nibbles. */
-TERN_INLINE void run_q4_k(struct tern_sub s, int run, int8x16_t w[4])
+TERN_INLINE void seek_q4_k(struct tern_sub *s)
 {
-    const uint8_t *q = s.block + 256 + 512 * (s.sub / 2);
-    const struct tern_run x = load_run(q, 64 * run);
+    s->a = s->block + 256 + 512 * (s->sub / 2);
+}
+
+TERN_INLINE void run_q4_k(struct tern_sub *s, int8x16_t w[4])
+{
+    const uint8x16x4_t x = load_run(&s->a);
 #pragma GCC unroll 4
     for (int r = 0; r < 4; r++)
-        w[r] = s.sub % 2 ? high_nibbles(x.val[r]) : low_nibbles(x.val[r]);
+        w[r] = s->sub % 2 ? high_nibbles(x.val[r]) : low_nibbles(x.val[r]);
 }
 
 /* 6 bits each in 12 bytes: the first four sub-blocks have theirs in the low bits of bytes 0..3
@@ -145,46 +168,49 @@ TERN_INLINE void k_minus_min(struct tern_sub s, float32x4_t out[4])
 
 static const struct tern_codes_arm q4_k = {
     .chain = 8, .block_bytes = 16 * 144, .n_subs = 8, .has_min = true,
-    .run = run_q4_k, .scale = k_scale, .minus_min = k_minus_min,
+    .seek = seek_q4_k, .run = run_q4_k, .scale = k_scale, .minus_min = k_minus_min,
 };
 
 /* --- 5 bits --- */
 
-/* Runs 2 i and 2 i + 1 (and 4 further ones) with their fifth bits, 16 less than the code, so that
+/* Runs 2 i and 2 i + 1 (and 4 further ones), which lie behind the 64 bytes of bits, with their
+ * fifth bits, 16 less than the code, so that
  * a bit that is not set is one that fills the upper half. 32 bits of a row are one dword: byte i
  * of it is copied to the four bytes of a lane, and one bit of each is tested. */
-TERN_INLINE void runs_fifth(const uint8_t *bits, const uint8_t *q, int i, int8x16_t w[4][4])
+TERN_INLINE void runs_fifth(const uint8_t *block, int at, int rows, int i, int8x16_t w[4][2])
 {
     static const uint8_t spread[16] = {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
     const uint8x16_t low = vaddq_u8(vld1q_u8(spread), vdupq_n_u8((uint8_t)i));
     const uint8x16_t high = vaddq_u8(vld1q_u8(spread), vdupq_n_u8((uint8_t)(2 + i)));
-    const uint8x16_t at[2] = {vreinterpretq_u8_u32(vdupq_n_u32(0x08040201)),
-                              vreinterpretq_u8_u32(vdupq_n_u32(0x80402010))};
-    const struct tern_run b = load_run(bits, 0);
-    const struct tern_run x = load_run(q, 128 * i), y = load_run(q, 128 * i + 64);
-#pragma GCC unroll 4
-    for (int r = 0; r < 4; r++) {
-        const uint8x16_t unset = vmvnq_u8(b.val[r]);
+    const uint8x16_t bit[2] = {vreinterpretq_u8_u32(vdupq_n_u32(0x08040201)),
+                               vreinterpretq_u8_u32(vdupq_n_u32(0x80402010))};
+    const uint8x16_t bits[2] = {vld1q_u8(block + at + 32 * rows),
+                                vld1q_u8(block + at + 32 * rows + 16)};
+    const struct tern_eight x = load_eight(block, at + 64 + 128 * i + 32 * rows);
+    const struct tern_eight y = load_eight(block, at + 128 + 128 * i + 32 * rows);
+#pragma GCC unroll 2
+    for (int r = 0; r < 2; r++) {
+        const uint8x16_t unset = vmvnq_u8(bits[r]);
         const uint8x16_t l = vqtbl1q_u8(unset, low), h = vqtbl1q_u8(unset, high);
-        w[2][r] = vreinterpretq_s8_u8(vsriq_n_u8(vtstq_u8(h, at[0]), x.val[r], 4));
-        w[3][r] = vreinterpretq_s8_u8(vsriq_n_u8(vtstq_u8(h, at[1]), y.val[r], 4));
-        w[0][r] = vreinterpretq_s8_u8(vsliq_n_u8(x.val[r], vtstq_u8(l, at[0]), 4));
-        w[1][r] = vreinterpretq_s8_u8(vsliq_n_u8(y.val[r], vtstq_u8(l, at[1]), 4));
+        w[2][r] = vreinterpretq_s8_u8(vsriq_n_u8(vtstq_u8(h, bit[0]), x.val[r], 4));
+        w[3][r] = vreinterpretq_s8_u8(vsriq_n_u8(vtstq_u8(h, bit[1]), y.val[r], 4));
+        w[0][r] = vreinterpretq_s8_u8(vsliq_n_u8(x.val[r], vtstq_u8(l, bit[0]), 4));
+        w[1][r] = vreinterpretq_s8_u8(vsliq_n_u8(y.val[r], vtstq_u8(l, bit[1]), 4));
     }
 }
 
-TERN_INLINE void runs_q5_0(struct tern_sub s, int i, int8x16_t w[4][4])
+TERN_INLINE void runs_q5_0(struct tern_sub s, int rows, int i, int8x16_t w[4][2])
 {
-    runs_fifth(s.block + 32, s.block + 96, i, w);
+    runs_fifth(s.block, 32, rows, i, w);
 }
 
 static const struct tern_codes_arm q5_0 = {
     .chain = 8, .block_bytes = 16 * 22, .n_subs = 1, .four_runs = runs_q5_0, .scale = scale_first,
 };
 
-TERN_INLINE void runs_q5_1(struct tern_sub s, int i, int8x16_t w[4][4])
+TERN_INLINE void runs_q5_1(struct tern_sub s, int rows, int i, int8x16_t w[4][2])
 {
-    runs_fifth(s.block + 64, s.block + 128, i, w);
+    runs_fifth(s.block, 64, rows, i, w);
 }
 
 static const struct tern_codes_arm q5_1 = {
@@ -193,22 +219,27 @@ static const struct tern_codes_arm q5_1 = {
 };
 
 /* Q5_K: bit `sub` of byte k of the plane belongs to element k of the sub-block. */
-TERN_INLINE void run_q5_k(struct tern_sub s, int run, int8x16_t w[4])
+TERN_INLINE void seek_q5_k(struct tern_sub *s)
 {
-    const uint8_t *fifth = s.block + 256, *q = s.block + 256 + 512 + 512 * (s.sub / 2);
-    const uint8x16_t bit = vdupq_n_u8((uint8_t)(1 << s.sub));
-    const struct tern_run x = load_run(q, 64 * run), y = load_run(fifth, 64 * run);
+    s->a = s->block + 256 + 512 + 512 * (s->sub / 2);
+    s->b = s->block + 256;
+}
+
+TERN_INLINE void run_q5_k(struct tern_sub *s, int8x16_t w[4])
+{
+    const uint8x16_t bit = vdupq_n_u8((uint8_t)(1 << s->sub));
+    const uint8x16x4_t x = load_run(&s->a), y = load_run(&s->b);
 #pragma GCC unroll 4
     for (int r = 0; r < 4; r++) {
         const uint8x16_t unset = vceqzq_u8(vandq_u8(y.val[r], bit));
-        w[r] = vreinterpretq_s8_u8(s.sub % 2 ? vsriq_n_u8(unset, x.val[r], 4)
-                                             : vsliq_n_u8(x.val[r], unset, 4));
+        w[r] = vreinterpretq_s8_u8(s->sub % 2 ? vsriq_n_u8(unset, x.val[r], 4)
+                                              : vsliq_n_u8(x.val[r], unset, 4));
     }
 }
 
 static const struct tern_codes_arm q5_k = {
     .chain = 8, .zero = -16, .block_bytes = 16 * 176, .n_subs = 8, .has_min = true,
-    .run = run_q5_k, .scale = k_scale, .minus_min = k_minus_min,
+    .seek = seek_q5_k, .run = run_q5_k, .scale = k_scale, .minus_min = k_minus_min,
 };
 
 /* --- 6 and 8 bits --- */
@@ -216,23 +247,32 @@ static const struct tern_codes_arm q5_k = {
 /* Q6_K: d, 16 signed scales by row, 32 runs of low nibbles, 16 of upper pairs of bits. Of each
  * 128 elements the low nibbles of the first 64's bytes are sub-blocks 0 and 1, the high ones 2
  * and 3; the pairs of bits go 0, 1, 2, 3 up a byte. */
-TERN_INLINE void run_q6_k(struct tern_sub s, int run, int8x16_t w[4])
+TERN_INLINE void seek_q6_k(struct tern_sub *s)
 {
-    const unsigned group = s.sub / 4, member = s.sub % 4;
-    const uint8_t *low = s.block + 288 + 1024 * group + 512 * (member % 2);
-    const uint8_t *upper = s.block + 288 + 2048 + 512 * group;
+    s->a = s->block + 288 + 1024 * (s->sub / 4) + 512 * (s->sub % 2);
+    s->b = s->block + 288 + 2048 + 512 * (s->sub / 4);
+}
+
+TERN_INLINE void run_q6_k(struct tern_sub *s, int8x16_t w[4])
+{
+    const unsigned member = s->sub % 4;
     const uint8x16_t six = vdupq_n_u8(63);
-    const struct tern_run x = load_run(low, 64 * run), y = load_run(upper, 64 * run);
-#pragma GCC unroll 4
-    for (int r = 0; r < 4; r++) {
-        const uint8x16_t by_2 = vshrq_n_u8(y.val[r], 2);
-        const uint8x16_t code =
-            member == 0   ? vandq_u8(vsliq_n_u8(x.val[r], y.val[r], 4), six)
-            : member == 1 ? vandq_u8(vsliq_n_u8(x.val[r], by_2, 4), six)
-            : member == 2 ? vandq_u8(vsriq_n_u8(y.val[r], x.val[r], 4), six)
-                          : vsriq_n_u8(by_2, x.val[r], 4);
-        w[r] = vreinterpretq_s8_u8(code);
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        const struct tern_eight x = load_eight(s->a, 32 * i), y = load_eight(s->b, 32 * i);
+#pragma GCC unroll 2
+        for (int r = 0; r < 2; r++) {
+            const uint8x16_t by_2 = vshrq_n_u8(y.val[r], 2);
+            const uint8x16_t code =
+                member == 0   ? vandq_u8(vsliq_n_u8(x.val[r], y.val[r], 4), six)
+                : member == 1 ? vandq_u8(vsliq_n_u8(x.val[r], by_2, 4), six)
+                : member == 2 ? vandq_u8(vsriq_n_u8(y.val[r], x.val[r], 4), six)
+                              : vsriq_n_u8(by_2, x.val[r], 4);
+            w[2 * i + r] = vreinterpretq_s8_u8(code);
+        }
     }
+    s->a += 64;
+    s->b += 64;
 }
 
 TERN_INLINE void sc_q6_k(struct tern_sub s, int half, int32x4_t out[4])
@@ -247,18 +287,24 @@ TERN_INLINE void sc_q6_k(struct tern_sub s, int half, int32x4_t out[4])
 
 static const struct tern_codes_arm q6_k = {
     .chain = 4, .zero = 32, .block_bytes = 16 * 210, .n_subs = 8, .has_sc = true,
-    .run = run_q6_k, .scale = scale_first, .sc = sc_q6_k,
+    .seek = seek_q6_k, .run = run_q6_k, .scale = scale_first, .sc = sc_q6_k,
 };
 
-TERN_INLINE void run_q8_0(struct tern_sub s, int run, int8x16_t w[4])
+TERN_INLINE void seek_q8_0(struct tern_sub *s)
 {
-    const struct tern_run x = load_run(s.block, 32 + 64 * run);
+    s->a = s->block + 32;
+}
+
+TERN_INLINE void run_q8_0(struct tern_sub *s, int8x16_t w[4])
+{
+    const uint8x16x4_t x = load_run(&s->a);
     for (int r = 0; r < 4; r++)
         w[r] = vreinterpretq_s8_u8(x.val[r]);
 }
 
 static const struct tern_codes_arm q8_0 = {
-    .chain = 2, .block_bytes = 16 * 34, .n_subs = 1, .run = run_q8_0, .scale = scale_first,
+    .chain = 2, .block_bytes = 16 * 34, .n_subs = 1,
+    .seek = seek_q8_0, .run = run_q8_0, .scale = scale_first,
 };
 
 #endif
