@@ -149,6 +149,17 @@ for part in $parts; do
             configure arm -Dwerror=true --cross-file "$cache/arm64/sysroot.meson" \
                 --cross-file tests/qemu/aarch64.meson && {
                 suites arm --timeout-multiplier 20 --suite unit --suite kernels
+                # Each variant on a CPU that has it and no more.
+                for pair in cortex-a53:neon cortex-a76:dotprod max,sve=off:i8mm; do
+                    collect run "$results" arm "kernels ${pair#*:} on ${pair%%:*}" \
+                        env TERN_GUARD=0 qemu-aarch64 -cpu "${pair%%:*}" -L /usr/aarch64-linux-gnu \
+                        -E LD_LIBRARY_PATH="$cache/arm64/root/usr/lib/aarch64-linux-gnu" \
+                        "$out/arm/tests/kernels/check_kernels" "${pair#*:}"
+                done
+                collect run "$results" arm "cortex-a53 has no dotprod and says so" \
+                    sh -c "qemu-aarch64 -cpu cortex-a53 -L /usr/aarch64-linux-gnu -E \
+LD_LIBRARY_PATH=$cache/arm64/root/usr/lib/aarch64-linux-gnu \
+'$out/arm/tests/kernels/check_kernels' dotprod; test \$? -eq 77"
                 # On an old core too: the suites ran on one that has everything.
                 a53="qemu-aarch64 -cpu cortex-a53 -L /usr/aarch64-linux-gnu -E \
 LD_LIBRARY_PATH=$cache/arm64/root/usr/lib/aarch64-linux-gnu $out/arm/tests/kernels/check_kernels"
