@@ -2,8 +2,8 @@
 
     check_plan.py TERN FOLDER_OF_SMALL_MODELS
 
-Each run fills its whole context, so that every arena is touched: its peak resident memory may
-not pass the figure, and must come within 4 MiB of it. Real models are taken from TERN_MODELS.
+Each run fills its whole context and draws from its whole vocabulary, so that every arena is
+touched: its peak resident memory may not pass the figure, and must come within 4 MiB of it. Real models are taken from TERN_MODELS.
 """
 import glob
 import json
@@ -13,6 +13,8 @@ import sys
 import tempfile
 
 MIB = 1 << 20
+# Greedy choice and top-k look at a vocabulary's best alone.
+WHOLE = ["--temp", "1", "--top-k", "0", "--top-p", "0.95", "--min-p", "0", "--seed", "1"]
 TIME = "/usr/bin/time"
 tern, folder = sys.argv[1:3]
 
@@ -32,7 +34,7 @@ def hold(model, context, threads, *more):
     plan = json.loads(subprocess.run([tern, "plan", model, *sized, "--json"], check=True,
                                      capture_output=True).stdout)
     ids = ",".join(str(3 + i % 29) for i in range(context - 8))
-    used = peak([tern, "run", model, *sized, "--ids", ids, "--temp", "0", "--ignore-eos"])
+    used = peak([tern, "run", model, *sized, "--ids", ids, *WHOLE, "--ignore-eos"])
     room = plan["process_bytes"] - used
     if model.endswith(".tern") and plan["arenas"]["weights"]:
         sys.exit(f"{model}: an image has a weights arena")
