@@ -145,9 +145,8 @@ for part in $parts; do
                 "$out/clang-o3/tools/tern" --models $few
         ;;
     arm)
-        if sh tests/qemu/sysroot.sh "$cache/arm64"; then
-            configure arm -Dwerror=true --cross-file "$cache/arm64/sysroot.meson" \
-                --cross-file tests/qemu/aarch64.meson && {
+        if sh tests/qemu/sysroot.sh; then
+            configure arm -Dwerror=true --cross-file tests/qemu/aarch64.meson && {
                 suites arm --timeout-multiplier 20 --suite unit --suite kernels
                 # Each variant on a CPU that has it and no more.
                 for pair in cortex-a53:neon cortex-a76:dotprod max,sve=off:i8mm; do
@@ -160,12 +159,6 @@ for part in $parts; do
                     sh -c "qemu-aarch64 -cpu cortex-a53 -L /usr/aarch64-linux-gnu -E \
 LD_LIBRARY_PATH=$cache/arm64/root/usr/lib/aarch64-linux-gnu \
 '$out/arm/tests/kernels/check_kernels' dotprod; test \$? -eq 77"
-                # On an old core too: the suites ran on one that has everything.
-                a53="qemu-aarch64 -cpu cortex-a53 -L /usr/aarch64-linux-gnu -E \
-LD_LIBRARY_PATH=$cache/arm64/root/usr/lib/aarch64-linux-gnu $out/arm/tests/kernels/check_kernels"
-                collect run "$results" arm "Cortex-A53: kernels neon" $a53 neon
-                collect run "$results" arm "Cortex-A53 has no dotprod and says so" \
-                    sh -c "$a53 dotprod; test \$? -eq 77"
                 bits arm "x86 and aarch64" --models llama-q4_0,gemma3 --ids 270 \
                     "qemu-aarch64 -cpu max,sve=off -L /usr/aarch64-linux-gnu -E \
 LD_LIBRARY_PATH=$cache/arm64/root/usr/lib/aarch64-linux-gnu $out/arm/tools/tern"

@@ -1,10 +1,11 @@
 #!/bin/sh
-# sysroot.sh DIR: unpacks the arm64 packages that tests link with into DIR, beside the system.
+# sysroot.sh: unpacks the arm64 packages that the command and tests link with, beside the system,
+# into tern/arm64 of the user's cache, where aarch64.meson looks for them.
 #
-# Uses an index of its own under DIR, so that the machine's packages are left as they are and no
-# root is needed. Writes DIR/sysroot.meson, which goes before aarch64.meson.
+# Uses an index of its own there, so that the machine's packages are left as they are and no root
+# is needed.
 set -eu
-dir=$1
+dir=${XDG_CACHE_HOME:-$HOME/.cache}/tern/arm64
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 if [ ! -f "$dir/done" ]; then
@@ -25,4 +26,3 @@ if [ ! -f "$dir/done" ]; then
     rm -rf "$dir/apt"
     : >"$dir/done"
 fi
-printf "[constants]\nsysroot = '%s'\n" "$dir/root" >"$dir/sysroot.meson"
