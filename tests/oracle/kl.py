@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What int8 activations cost on a real model: kl.py TERN
 
-The KL divergence of the default run from `--exact`, on a text of this project, is no more than
+The KL divergence of the default run from `--exact`, on a text of Python's manual, is no more than
 llama.cpp's int8 path costs SmolLM2 (mean 0.0031 nats, 99th percentile 0.014, the same best token
 in 96.7% of places; fewer places are scored here, so a little less of it is asked).
 """
 import os
+import pydoc_data.topics
 import sys
 import tempfile
 
@@ -13,16 +14,19 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import ternrun  # noqa: E402
 
-TEXT_BYTES = 7000
-MEAN, P99, AGREEMENT, PERPLEXITY = 0.0031, 0.014, 0.955, 1.005
+TEXT_BYTES = 14000
+MEAN, P99, AGREEMENT = 0.0031, 0.014, 0.955
+# The divergence itself raises the perplexity by 0.3%; three standard errors of 1,530 places, whose
+# logarithms differ by 0.07, are 0.5%. perplexity.py holds the figure itself, on a long text.
+PERPLEXITY = 1.008
 
 
 def main():
     tern, path = ternrun.tern_from_args(), ternrun.model("smollm2")
     if path is None:
         ternrun.skip(f"no folder holds {ternrun.REAL['smollm2']}")
-    with open(os.path.join(HERE, "../../quant/FORMATS.md"), "rb") as f:
-        text = f.read(TEXT_BYTES)
+    topics = pydoc_data.topics.topics
+    text = "\n\n".join(topics[name] for name in sorted(topics)).encode()[:TEXT_BYTES]
     with tempfile.TemporaryDirectory() as folder:
         base = os.path.join(folder, "exact")
         exact = tern.json("perplexity", path, "-f", "-", "--exact", "--save-logits", base,
