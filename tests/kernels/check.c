@@ -215,8 +215,10 @@ int main(int argc, char **argv)
                         "a variant that was built\n", argv[0]);
         return 2;
     }
-    if ((tern_cpu_features(tern_os_cpu_has()) & v->needs) != v->needs)
+    if ((tern_cpu_features(tern_os_cpu_has()) & v->needs) != v->needs) {
+        printf("SKIPPED: this CPU lacks what the variant %s needs\n", v->name);
         return 77;
+    }
 
     const char *given = getenv("TERN_SEED");
     seed = given ? (uint32_t)strtoul(given, NULL, 0) : (uint32_t)time(NULL);

@@ -3,7 +3,8 @@
     check_plan.py TERN FOLDER_OF_SMALL_MODELS
 
 Each run fills its whole context and draws from its whole vocabulary, so that every arena is
-touched: its peak resident memory may not pass the figure, and must come within 4 MiB of it. Real models are taken from TERN_MODELS.
+touched: its peak resident memory may not pass the figure, and must come within 4 MiB of it. Real
+models are taken from TERN_MODELS.
 """
 import glob
 import json
