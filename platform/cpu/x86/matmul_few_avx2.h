@@ -187,7 +187,7 @@ TERN_INLINE void few_groups(const struct tern_codes_avx2 *f, const uint8_t *pane
         for (unsigned e = 0; e < f->period; e++, s.x = wide_at(f, s.x, s.n_tokens)) {
             const struct tern_sub sub = {panel + i / f->n_groups * f->block_bytes,
                                          (unsigned)(i % f->n_groups), e};
-#pragma GCC unroll 2
+#pragma GCC unroll 1
             for (unsigned half = 0; half < 2; half++) {
                 struct tern_few w;
                 few_unpack(f, sub, half, &w);
@@ -235,22 +235,21 @@ TERN_INLINE void matmul_few(const struct tern_codes_avx2 *f, const struct tern_m
         few_panels(f, m, first + p, n - p < fit ? n - p : fit, n_tokens);
 }
 
-TERN_INLINE void matmul_codes_avx2(const struct tern_codes_avx2 *f, const struct tern_matmul *m,
-                                   size_t first, size_t n)
+TERN_INLINE void matmul_codes_avx2(const struct tern_codes_avx2 *f, tern_expand_avx2_fn *expand_f,
+                                   const struct tern_matmul *m, size_t first, size_t n)
 {
+    const struct tern_type_avx2 type = type_of(f, expand_f);
     const size_t n_tokens = m->acts->n_tokens;
     if (n_tokens == 1) {
         for (size_t p = first; p < first + n; p++)
             panel_by_1(f, m, m->panels + p * m->panel_bytes, 0, m->dst + TERN_PANEL_ROWS * p);
         return;
     }
-    if (n_tokens <= few_tokens(f)) {
+    if (!f->compact && n_tokens <= few_tokens(f)) {
         matmul_few(f, m, first, n);
         return;
     }
-    const size_t group = group_tokens(m->n_cols);
-    for (size_t t = 0; t < n_tokens; t += group)
-        matmul_many(f, m, first, n, t, n_tokens - t < group ? n_tokens - t : group);
+    tern_matmul_many_avx2(&type, m, first, n);
 }
 
 #endif

@@ -2,15 +2,21 @@
  *
  * Codes of IQ2 and IQ3 have signs and magnitudes up to 62; 64 is added, so that they are
  * unsigned. Those of IQ1 are odd multiples of an eighth: 8 g +- 1, plus 9. */
-#include "platform/cpu/x86/floats_avx2.h"
 #include "platform/cpu/x86/lattice_avx2.h"
-#include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
 /* The run of 4 bytes of 8 rows. */
 TERN_INLINE __m256i run_of(const uint8_t *plane, unsigned i, unsigned half)
 {
     return load_256(plane + 64 * i + 32 * half);
+}
+
+/* Where all 32 have one scale, it is in the float. */
+TERN_INLINE __m256i sc_ones(struct tern_sub s, unsigned half)
+{
+    (void)s;
+    (void)half;
+    return _mm256_set1_epi16(1);
 }
 
 /* (2 s0 + 1, 2 s1 + 1) in pairs of 16 bits; a byte of 8 rows has s0 below and s1 above. */
@@ -41,7 +47,7 @@ TERN_INLINE __m256 scale_iq2_xxs(struct tern_sub s, unsigned half)
 
 static const struct tern_codes_avx2 iq2_xxs = {
     .chain = TERN_CHAIN_U7, .zero = 64, .block_bytes = 16 * 66, .n_groups = 8, .period = 1,
-    .unpack = unpack_iq2_xxs, .scale = scale_iq2_xxs,
+    .compact = true, .unpack = unpack_iq2_xxs, .scale = scale_iq2_xxs, .sc = sc_ones,
 };
 
 TERN_INLINE __m256 scale_eighth(struct tern_sub s, unsigned half)
@@ -70,8 +76,8 @@ TERN_INLINE __m256i sc_nibbles(struct tern_sub s, unsigned half)
 }
 
 static const struct tern_codes_avx2 iq2_xs = {
-    .chain = TERN_CHAIN_U7_SC, .zero = 64, .block_bytes = 16 * 74, .n_groups = 8, .period = 1,
-    .unpack = unpack_iq2_xs, .scale = scale_eighth, .sc = sc_nibbles,
+    .chain = TERN_CHAIN_U7, .zero = 64, .block_bytes = 16 * 74, .n_groups = 8, .period = 1,
+    .compact = true, .unpack = unpack_iq2_xs, .scale = scale_eighth, .sc = sc_nibbles,
 };
 
 /* IQ2_S: d, 8 bytes of scales by row, 2 runs of upper bits (a byte a sub-block, two bits a
@@ -93,8 +99,8 @@ TERN_INLINE void unpack_iq2_s(struct tern_sub s, unsigned half, __m256i w[8])
 }
 
 static const struct tern_codes_avx2 iq2_s = {
-    .chain = TERN_CHAIN_U7_SC, .zero = 64, .block_bytes = 16 * 82, .n_groups = 8, .period = 1,
-    .unpack = unpack_iq2_s, .scale = scale_eighth, .sc = sc_nibbles,
+    .chain = TERN_CHAIN_U7, .zero = 64, .block_bytes = 16 * 82, .n_groups = 8, .period = 1,
+    .compact = true, .unpack = unpack_iq2_s, .scale = scale_eighth, .sc = sc_nibbles,
 };
 
 /* IQ3_XXS: d, 8 runs of four times 7 signs and s, 16 runs of four indices. */
@@ -116,7 +122,7 @@ TERN_INLINE __m256 scale_iq3_xxs(struct tern_sub s, unsigned half)
 
 static const struct tern_codes_avx2 iq3_xxs = {
     .chain = TERN_CHAIN_U7, .zero = 64, .block_bytes = 16 * 98, .n_groups = 8, .period = 1,
-    .unpack = unpack_iq3_xxs, .scale = scale_iq3_xxs,
+    .compact = true, .unpack = unpack_iq3_xxs, .scale = scale_iq3_xxs, .sc = sc_ones,
 };
 
 /* IQ3_S: d, 4 bytes of scales by row (two nibbles), 2 runs of upper bits (a byte a sub-block, a
@@ -145,7 +151,7 @@ TERN_INLINE __m256 scale_iq3_s(struct tern_sub s, unsigned half)
 
 static const struct tern_codes_avx2 iq3_s = {
     .chain = TERN_CHAIN_U7, .zero = 64, .block_bytes = 16 * 110, .n_groups = 8, .period = 1,
-    .unpack = unpack_iq3_s, .scale = scale_iq3_s,
+    .compact = true, .unpack = unpack_iq3_s, .scale = scale_iq3_s, .sc = sc_ones,
 };
 
 /* A group of IQ1: 8 (g + 1) of 0, 8 or 16, and 0 or 2 in the bytes of `plus`. */
@@ -195,7 +201,7 @@ TERN_INLINE __m256 scale_iq1_s(struct tern_sub s, unsigned half)
 
 static const struct tern_codes_avx2 iq1_s = {
     .chain = TERN_CHAIN_U5, .zero = 9, .block_bytes = 16 * 50, .n_groups = 8, .period = 1,
-    .unpack = unpack_iq1_s, .scale = scale_iq1_s,
+    .compact = true, .unpack = unpack_iq1_s, .scale = scale_iq1_s,
 };
 
 /* IQ1_M: 4 words by row (four s of 3 bits, above them a quarter of d), 4 runs of upper bits (two
@@ -244,75 +250,117 @@ TERN_INLINE __m256i sc_iq1_m(struct tern_sub s, unsigned half)
 
 static const struct tern_codes_avx2 iq1_m = {
     .chain = TERN_CHAIN_U3, .zero = 9, .block_bytes = 16 * 56, .n_groups = 8, .period = 1,
-    .unpack = unpack_iq1_m, .scale = scale_iq1_m, .sc = sc_iq1_m,
+    .compact = true, .unpack = unpack_iq1_m, .scale = scale_iq1_m, .sc = sc_iq1_m,
 };
 
-void tern_floats_iq2_xxs_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_iq2_xxs(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&iq2_xxs, panel, first, n, out);
+    expand(&iq2_xxs, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_iq2_xxs_avx2(void)
+{
+    return type_of(&iq2_xxs, expand_iq2_xxs);
 }
 
 void tern_matmul_iq2_xxs_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&iq2_xxs, m, first, n);
+    const struct tern_type_avx2 type = tern_type_iq2_xxs_avx2();
+    tern_matmul_many_avx2(&type, m, first, n);
 }
 
-void tern_floats_iq2_xs_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_iq2_xs(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&iq2_xs, panel, first, n, out);
+    expand(&iq2_xs, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_iq2_xs_avx2(void)
+{
+    return type_of(&iq2_xs, expand_iq2_xs);
 }
 
 void tern_matmul_iq2_xs_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&iq2_xs, m, first, n);
+    const struct tern_type_avx2 type = tern_type_iq2_xs_avx2();
+    tern_matmul_many_avx2(&type, m, first, n);
 }
 
-void tern_floats_iq2_s_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_iq2_s(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&iq2_s, panel, first, n, out);
+    expand(&iq2_s, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_iq2_s_avx2(void)
+{
+    return type_of(&iq2_s, expand_iq2_s);
 }
 
 void tern_matmul_iq2_s_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&iq2_s, m, first, n);
+    const struct tern_type_avx2 type = tern_type_iq2_s_avx2();
+    tern_matmul_many_avx2(&type, m, first, n);
 }
 
-void tern_floats_iq3_xxs_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_iq3_xxs(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&iq3_xxs, panel, first, n, out);
+    expand(&iq3_xxs, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_iq3_xxs_avx2(void)
+{
+    return type_of(&iq3_xxs, expand_iq3_xxs);
 }
 
 void tern_matmul_iq3_xxs_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&iq3_xxs, m, first, n);
+    const struct tern_type_avx2 type = tern_type_iq3_xxs_avx2();
+    tern_matmul_many_avx2(&type, m, first, n);
 }
 
-void tern_floats_iq3_s_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_iq3_s(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&iq3_s, panel, first, n, out);
+    expand(&iq3_s, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_iq3_s_avx2(void)
+{
+    return type_of(&iq3_s, expand_iq3_s);
 }
 
 void tern_matmul_iq3_s_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&iq3_s, m, first, n);
+    const struct tern_type_avx2 type = tern_type_iq3_s_avx2();
+    tern_matmul_many_avx2(&type, m, first, n);
 }
 
-void tern_floats_iq1_s_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_iq1_s(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&iq1_s, panel, first, n, out);
+    expand(&iq1_s, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_iq1_s_avx2(void)
+{
+    return type_of(&iq1_s, expand_iq1_s);
 }
 
 void tern_matmul_iq1_s_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&iq1_s, m, first, n);
+    const struct tern_type_avx2 type = tern_type_iq1_s_avx2();
+    tern_matmul_many_avx2(&type, m, first, n);
 }
 
-void tern_floats_iq1_m_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_iq1_m(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&iq1_m, panel, first, n, out);
+    expand(&iq1_m, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_iq1_m_avx2(void)
+{
+    return type_of(&iq1_m, expand_iq1_m);
 }
 
 void tern_matmul_iq1_m_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&iq1_m, m, first, n);
+    const struct tern_type_avx2 type = tern_type_iq1_m_avx2();
+    tern_matmul_many_avx2(&type, m, first, n);
 }

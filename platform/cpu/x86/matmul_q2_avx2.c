@@ -2,7 +2,6 @@
  *
  * A byte of qs holds element i of four sub-blocks, the first in the low bits, so a vector of
  * them is shifted by a constant and masked. Scales are integers for each 16 elements. */
-#include "platform/cpu/x86/floats_avx2.h"
 #include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
@@ -97,22 +96,32 @@ static const struct tern_codes_avx2 q3_k = {
     .unpack = unpack_q3_k, .scale = scale_first, .sc = sc_q3_k,
 };
 
-void tern_floats_q2_k_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_q2_k(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&q2_k, panel, first, n, out);
+    expand(&q2_k, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_q2_k_avx2(void)
+{
+    return type_of(&q2_k, expand_q2_k);
 }
 
 void tern_matmul_q2_k_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&q2_k, m, first, n);
+    matmul_codes_avx2(&q2_k, expand_q2_k, m, first, n);
 }
 
-void tern_floats_q3_k_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_q3_k(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&q3_k, panel, first, n, out);
+    expand(&q3_k, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_q3_k_avx2(void)
+{
+    return type_of(&q3_k, expand_q3_k);
 }
 
 void tern_matmul_q3_k_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&q3_k, m, first, n);
+    matmul_codes_avx2(&q3_k, expand_q3_k, m, first, n);
 }

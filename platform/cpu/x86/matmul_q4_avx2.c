@@ -1,5 +1,4 @@
 /* matmul_q4_avx2.c: types with codes of 4 bits. */
-#include "platform/cpu/x86/floats_avx2.h"
 #include "platform/cpu/x86/k_scales_avx2.h"
 #include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
@@ -37,32 +36,47 @@ static const struct tern_codes_avx2 q4_k = {
     .unpack = unpack_q4_k, .scale = k_scale, .minus_min = k_minus_min,
 };
 
-void tern_floats_q4_0_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_q4_0(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&q4_0, panel, first, n, out);
+    expand(&q4_0, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_q4_0_avx2(void)
+{
+    return type_of(&q4_0, expand_q4_0);
 }
 
 void tern_matmul_q4_0_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&q4_0, m, first, n);
+    matmul_codes_avx2(&q4_0, expand_q4_0, m, first, n);
 }
 
-void tern_floats_q4_1_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_q4_1(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&q4_1, panel, first, n, out);
+    expand(&q4_1, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_q4_1_avx2(void)
+{
+    return type_of(&q4_1, expand_q4_1);
 }
 
 void tern_matmul_q4_1_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&q4_1, m, first, n);
+    matmul_codes_avx2(&q4_1, expand_q4_1, m, first, n);
 }
 
-void tern_floats_q4_k_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_q4_k(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&q4_k, panel, first, n, out);
+    expand(&q4_k, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_q4_k_avx2(void)
+{
+    return type_of(&q4_k, expand_q4_k);
 }
 
 void tern_matmul_q4_k_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&q4_k, m, first, n);
+    matmul_codes_avx2(&q4_k, expand_q4_k, m, first, n);
 }

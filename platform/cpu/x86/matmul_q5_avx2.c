@@ -1,5 +1,4 @@
 /* matmul_q5_avx2.c: types with codes of 5 bits, the fifth in a plane of its own. */
-#include "platform/cpu/x86/floats_avx2.h"
 #include "platform/cpu/x86/k_scales_avx2.h"
 #include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
@@ -62,32 +61,47 @@ static const struct tern_codes_avx2 q5_k = {
     .unpack = unpack_q5_k, .scale = k_scale, .minus_min = k_minus_min,
 };
 
-void tern_floats_q5_0_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_q5_0(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&q5_0, panel, first, n, out);
+    expand(&q5_0, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_q5_0_avx2(void)
+{
+    return type_of(&q5_0, expand_q5_0);
 }
 
 void tern_matmul_q5_0_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&q5_0, m, first, n);
+    matmul_codes_avx2(&q5_0, expand_q5_0, m, first, n);
 }
 
-void tern_floats_q5_1_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_q5_1(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&q5_1, panel, first, n, out);
+    expand(&q5_1, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_q5_1_avx2(void)
+{
+    return type_of(&q5_1, expand_q5_1);
 }
 
 void tern_matmul_q5_1_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&q5_1, m, first, n);
+    matmul_codes_avx2(&q5_1, expand_q5_1, m, first, n);
 }
 
-void tern_floats_q5_k_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_q5_k(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&q5_k, panel, first, n, out);
+    expand(&q5_k, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_q5_k_avx2(void)
+{
+    return type_of(&q5_k, expand_q5_k);
 }
 
 void tern_matmul_q5_k_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&q5_k, m, first, n);
+    matmul_codes_avx2(&q5_k, expand_q5_k, m, first, n);
 }

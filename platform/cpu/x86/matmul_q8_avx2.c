@@ -1,5 +1,4 @@
 /* matmul_q8_avx2.c: Q8_0 and Q6_K. */
-#include "platform/cpu/x86/floats_avx2.h"
 #include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
@@ -46,22 +45,32 @@ static const struct tern_codes_avx2 q6_k = {
     .unpack = unpack_q6_k, .scale = scale_first, .sc = sc_q6_k,
 };
 
-void tern_floats_q8_0_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_q8_0(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&q8_0, panel, first, n, out);
+    expand(&q8_0, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_q8_0_avx2(void)
+{
+    return type_of(&q8_0, expand_q8_0);
 }
 
 void tern_matmul_q8_0_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&q8_0, m, first, n);
+    matmul_codes_avx2(&q8_0, expand_q8_0, m, first, n);
 }
 
-void tern_floats_q6_k_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_q6_k(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&q6_k, panel, first, n, out);
+    expand(&q6_k, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_q6_k_avx2(void)
+{
+    return type_of(&q6_k, expand_q6_k);
 }
 
 void tern_matmul_q6_k_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&q6_k, m, first, n);
+    matmul_codes_avx2(&q6_k, expand_q6_k, m, first, n);
 }

@@ -1,7 +1,6 @@
 /* matmul_table_avx2.c: codes of 4 bits that stand for one of 16 values. A shuffle looks up 32 of
  * them. MXFP4's values are moved up by 12, which makes them 0..24; those of IQ4_* need 8 bits
  * and a sign. */
-#include "platform/cpu/x86/floats_avx2.h"
 #include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
@@ -76,32 +75,47 @@ static const struct tern_codes_avx2 mxfp4 = {
     .unpack = unpack_mxfp4, .scale = scale_mxfp4,
 };
 
-void tern_floats_iq4_nl_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_iq4_nl(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&iq4_nl, panel, first, n, out);
+    expand(&iq4_nl, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_iq4_nl_avx2(void)
+{
+    return type_of(&iq4_nl, expand_iq4_nl);
 }
 
 void tern_matmul_iq4_nl_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&iq4_nl, m, first, n);
+    matmul_codes_avx2(&iq4_nl, expand_iq4_nl, m, first, n);
 }
 
-void tern_floats_iq4_xs_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_iq4_xs(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&iq4_xs, panel, first, n, out);
+    expand(&iq4_xs, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_iq4_xs_avx2(void)
+{
+    return type_of(&iq4_xs, expand_iq4_xs);
 }
 
 void tern_matmul_iq4_xs_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&iq4_xs, m, first, n);
+    matmul_codes_avx2(&iq4_xs, expand_iq4_xs, m, first, n);
 }
 
-void tern_floats_mxfp4_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_mxfp4(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&mxfp4, panel, first, n, out);
+    expand(&mxfp4, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_mxfp4_avx2(void)
+{
+    return type_of(&mxfp4, expand_mxfp4);
 }
 
 void tern_matmul_mxfp4_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&mxfp4, m, first, n);
+    matmul_codes_avx2(&mxfp4, expand_mxfp4, m, first, n);
 }

@@ -5,7 +5,6 @@
  * is left, which is three times the byte modulo 256. So a digit counts how many of 85 and 170 the
  * byte is above. Compares are signed, so bytes are taken with 128 off, which three times such a
  * byte keeps: 3 (f - 128) is 3 f - 128 modulo 256. */
-#include "platform/cpu/x86/floats_avx2.h"
 #include "platform/cpu/x86/matmul_few_avx2.h"
 #include "platform/cpu/x86/x86.h"
 
@@ -23,7 +22,7 @@ TERN_INLINE void unpack_tq2_0(struct tern_sub s, unsigned half, __m256i w[8])
 
 static const struct tern_codes_avx2 tq2_0 = {
     .chain = TERN_CHAIN_U4, .zero = 1, .block_bytes = 16 * 66, .n_groups = 2, .period = 4,
-    .unpack = unpack_tq2_0, .scale = scale_first,
+    .compact = true, .unpack = unpack_tq2_0, .scale = scale_first,
 };
 
 TERN_INLINE __m256i first_digit(__m256i f)
@@ -64,25 +63,35 @@ TERN_INLINE void unpack_tq1_0(struct tern_sub s, unsigned half, __m256i w[8])
 
 static const struct tern_codes_avx2 tq1_0 = {
     .chain = TERN_CHAIN_U4, .zero = 1, .block_bytes = 16 * 54, .n_groups = 1, .period = 8,
-    .unpack = unpack_tq1_0, .scale = scale_first,
+    .compact = true, .unpack = unpack_tq1_0, .scale = scale_first,
 };
 
-void tern_floats_tq1_0_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_tq1_0(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&tq1_0, panel, first, n, out);
+    expand(&tq1_0, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_tq1_0_avx2(void)
+{
+    return type_of(&tq1_0, expand_tq1_0);
 }
 
 void tern_matmul_tq1_0_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&tq1_0, m, first, n);
+    matmul_codes_avx2(&tq1_0, expand_tq1_0, m, first, n);
 }
 
-void tern_floats_tq2_0_avx2(const uint8_t *panel, size_t first, size_t n, float *out)
+static void expand_tq2_0(const uint8_t *panel, size_t first, size_t n, struct tern_expanded *out)
 {
-    floats_avx2(&tq2_0, panel, first, n, out);
+    expand(&tq2_0, panel, first, n, out);
+}
+
+struct tern_type_avx2 tern_type_tq2_0_avx2(void)
+{
+    return type_of(&tq2_0, expand_tq2_0);
 }
 
 void tern_matmul_tq2_0_avx2(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes_avx2(&tq2_0, m, first, n);
+    matmul_codes_avx2(&tq2_0, expand_tq2_0, m, first, n);
 }

@@ -16,18 +16,6 @@ tern_matmul_fn tern_matmul_iq1_s_avx2, tern_matmul_iq1_m_avx2;
 tern_matmul_fn tern_matmul_tq1_0_avx2, tern_matmul_tq2_0_avx2;
 tern_matmul_fn tern_matmul_codes_avx2, tern_matmul_exact_avx2;
 
-/* Sub-blocks first .. first + n - 1 of a panel as floats, [32 n][16]; both are multiples of a
- * block's. */
-typedef void tern_floats_avx2_fn(const uint8_t *panel, size_t first, size_t n, float *out);
-tern_floats_avx2_fn tern_floats_iq2_xxs_avx2, tern_floats_iq2_xs_avx2, tern_floats_iq2_s_avx2;
-tern_floats_avx2_fn tern_floats_iq3_xxs_avx2, tern_floats_iq3_s_avx2, tern_floats_iq1_s_avx2;
-tern_floats_avx2_fn tern_floats_iq1_m_avx2, tern_floats_q2_k_avx2, tern_floats_q3_k_avx2;
-tern_floats_avx2_fn tern_floats_q4_0_avx2, tern_floats_q4_1_avx2, tern_floats_q4_k_avx2;
-tern_floats_avx2_fn tern_floats_q5_0_avx2, tern_floats_q5_1_avx2, tern_floats_q5_k_avx2;
-tern_floats_avx2_fn tern_floats_q8_0_avx2, tern_floats_q6_k_avx2, tern_floats_iq4_nl_avx2;
-tern_floats_avx2_fn tern_floats_iq4_xs_avx2, tern_floats_mxfp4_avx2, tern_floats_tq1_0_avx2;
-tern_floats_avx2_fn tern_floats_tq2_0_avx2;
-
 tern_rms_norm_fn tern_rms_norm_avx2;
 tern_quantize_fn tern_quantize_avx2;
 tern_halves_fn tern_halves_avx2;
