@@ -269,6 +269,64 @@ TERN_API size_t tern_detok_push(const tern_model *model, tern_detok *d, tern_tok
                                 bool special, char out[TERN_DETOK_CAP]);
 TERN_API size_t tern_detok_end(tern_detok *d, char out[TERN_DETOK_CAP]);
 
+/* --- grammars --- */
+
+/* A grammar in the language of llama.cpp's grammars (GBNF), as a machine that reads bytes. What is
+ * sampled under it is what it lets in, whole tokens at a time. It lies in the caller's memory, is
+ * read-only, and may be used by many sequences. Beyond its bounds it answers a named error:
+ * TERN_GRAMMAR_MOST_TEXT bytes of text, 65535 states, and what mem and scratch hold (the constants
+ * below are enough for a schema of some thousand properties); and while it reads, calls within one
+ * another to TERN_GRAMMAR_DEPTH, and TERN_GRAMMAR_WAYS ways to read the same text. */
+typedef struct tern_grammar tern_grammar;
+enum {
+    TERN_GRAMMAR_MOST_TEXT = 4 << 20,
+    TERN_GRAMMAR_BYTES = 4 << 20,    /* of mem, and 16 MiB of scratch, do for nearly all */
+    TERN_GRAMMAR_SCRATCH = 16 << 20,
+    TERN_GRAMMAR_DEPTH = 256, TERN_GRAMMAR_WAYS = 256,
+    TERN_GRAMMAR_NODES = 768, TERN_GRAMMAR_ITEMS = 256,
+    TERN_GRAMMAR_TOKEN_BYTES = 255,  /* a longer token is not let in */
+};
+
+/* Both memories begin at a multiple of 64. scratch is free again afterwards, and so is mem beyond
+ * *used. Errors in the text are TERN_BAD_MODEL, "grammar: line 3, column 7: ...". Terminals that
+ * are tokens need the model, for others it may be NULL. */
+TERN_API TERN_MUST_CHECK tern_status tern_grammar_compile(tern_memory mem, tern_memory scratch,
+                                                          tern_text gbnf, const tern_model *model,
+                                                          tern_grammar **out, size_t *used,
+                                                          tern_error *err);
+typedef struct tern_grammar_info {
+    uint32_t n_units, n_states, n_ranges, n_calls;
+} tern_grammar_info;
+TERN_API void tern_grammar_describe(const tern_grammar *grammar, tern_grammar_info *out);
+
+/* Where a text stands in a grammar: a value, kept by who wants to go back to it. Its fields are
+ * the library's. */
+struct tern_grammar_way { uint32_t state, count, node; };
+struct tern_grammar_node { uint32_t parent, call, count, depth; };
+struct tern_grammar_item { uint32_t state, count, node; bool fresh; };
+typedef struct tern_grammar_state {
+    const tern_grammar *grammar;
+    uint32_t n_ways, n_nodes;
+    bool overflow; /* ways were left out for want of room: less than all is let in */
+    struct tern_grammar_way ways[TERN_GRAMMAR_WAYS];
+    struct tern_grammar_node nodes[TERN_GRAMMAR_NODES];
+    struct tern_grammar_way next[TERN_GRAMMAR_WAYS]; /* this and what follows: while it moves */
+    struct tern_grammar_item items[TERN_GRAMMAR_ITEMS];
+    uint16_t marks[TERN_GRAMMAR_NODES + 1];
+} tern_grammar_state;
+
+TERN_API void tern_grammar_start(const tern_grammar *grammar, tern_grammar_state *out);
+TERN_API void tern_grammar_copy(tern_grammar_state *to, const tern_grammar_state *from);
+/* Reads bytes as far as the grammar lets them in; answers how many. */
+TERN_API size_t tern_grammar_advance(tern_grammar_state *state, const void *bytes, size_t n);
+/* Reads a token; false: it is not let in, and the state is to be thrown away. A terminal for the
+ * token is preferred to its bytes. */
+TERN_API bool tern_grammar_accept(tern_grammar_state *state, const tern_model *model,
+                                  tern_token token);
+TERN_API bool tern_grammar_may_end(tern_grammar_state *state);
+/* The bytes that may come next, one bit each. */
+TERN_API void tern_grammar_expected(tern_grammar_state *state, uint8_t set[32]);
+
 /* --- backends --- */
 
 TERN_API const tern_backend *tern_backend_at(size_t i); /* NULL after the last */

@@ -29,6 +29,7 @@ struct tern_settings {
     uint32_t n_biases;
     const char *decode_ids, *save_logits, *kl_base, *trace;
     const char *output, *object, *c_array, *symbol, *arch, *cache;
+    const char *match, *vocabulary;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
     bool verify;
 };

@@ -1,0 +1,99 @@
+#include "tools/constraint.h"
+
+#include "platform/os/host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool tern_constraint_compile(struct tern_constraint *c, tern_text gbnf, const tern_model *model,
+                             char line[TERN_ARGS_LINE])
+{
+    tern_error err = {0};
+    tern_memory scratch = tern_os_map(TERN_GRAMMAR_SCRATCH, 64);
+    memset(c, 0, sizeof *c);
+    c->memory = tern_os_map(TERN_GRAMMAR_BYTES, 64);
+    if (!scratch.data || !c->memory.data)
+        snprintf(err.text, sizeof err.text, "grammar: no memory for it");
+    else if (tern_grammar_compile(c->memory, scratch, gbnf, model, &c->grammar, &c->bytes, &err))
+        c->grammar = NULL;
+    tern_os_unmap(scratch);
+    if (c->grammar)
+        return true;
+    snprintf(line, TERN_ARGS_LINE, "%s", err.text);
+    tern_constraint_free(c);
+    return false;
+}
+
+void tern_constraint_free(struct tern_constraint *c)
+{
+    tern_os_unmap(c->memory);
+    memset(c, 0, sizeof *c);
+}
+
+/* --- matching --- */
+
+static void write_byte(struct tern_out *o, unsigned c)
+{
+    if (c == '\n')
+        tern_out_print(o, "'\\n'");
+    else if (c == '\t')
+        tern_out_print(o, "'\\t'");
+    else if (c == '\'' || c == '\\')
+        tern_out_print(o, "'\\%c'", (int)c);
+    else if (c >= 0x20 && c < 0x7f)
+        tern_out_print(o, "'%c'", (int)c);
+    else
+        tern_out_print(o, "0x%02x", c);
+}
+
+static void write_expected(struct tern_out *o, tern_grammar_state *s)
+{
+    uint8_t set[32];
+    bool any = false;
+    tern_grammar_expected(s, set);
+    for (unsigned lo = 0, hi; lo < 256; lo = hi + 1) {
+        hi = lo;
+        if (!(set[lo / 8] >> lo % 8 & 1))
+            continue;
+        while (hi < 255 && set[(hi + 1) / 8] >> (hi + 1) % 8 & 1)
+            hi++;
+        tern_out_print(o, any ? ", " : "");
+        any = true;
+        write_byte(o, lo);
+        if (hi > lo) {
+            tern_out_print(o, "-");
+            write_byte(o, hi);
+        }
+    }
+    if (tern_grammar_may_end(s))
+        tern_out_print(o, any ? " or the end" : "the end");
+    else if (!any)
+        tern_out_print(o, "a token");
+}
+
+int tern_constraint_match(const struct tern_constraint *c, tern_text text, struct tern_out *o)
+{
+    static tern_grammar_state s;
+    size_t line = 1, column = 1;
+    tern_grammar_start(c->grammar, &s);
+    const size_t n = tern_grammar_advance(&s, text.data, text.size);
+    if (n == text.size && tern_grammar_may_end(&s)) {
+        tern_out_print(o, "accepted\n");
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++, column++)
+        if (text.data[i] == '\n') {
+            line++;
+            column = 0;
+        }
+    tern_out_print(o, "refused at byte %zu (line %zu, column %zu): ", n, line, column);
+    if (n < text.size)
+        write_byte(o, (unsigned char)text.data[n]);
+    else
+        tern_out_print(o, "the end");
+    tern_out_print(o, " found, expected ");
+    write_expected(o, &s);
+    tern_out_print(o, s.overflow ? "; beyond %d calls within one another or %d ways at once\n" :
+                   "\n", TERN_GRAMMAR_DEPTH, TERN_GRAMMAR_WAYS);
+    return 1;
+}

@@ -1,0 +1,23 @@
+/* constraint.h: a grammar from a file or text, compiled in mapped memory of its own. */
+#ifndef TERN_CONSTRAINT_H
+#define TERN_CONSTRAINT_H
+
+#include "tools/args.h"
+#include "tools/out.h"
+
+struct tern_constraint {
+    tern_memory memory;
+    tern_grammar *grammar; /* NULL: there is none */
+    size_t bytes;          /* of it */
+};
+
+/* False: line says what is wrong with the text. */
+bool tern_constraint_compile(struct tern_constraint *c, tern_text gbnf, const tern_model *model,
+                             char line[TERN_ARGS_LINE]);
+void tern_constraint_free(struct tern_constraint *c);
+
+/* Holds a text against it: "accepted", or where it is refused and what was expected, one line.
+ * Answers the exit code, 0 or 1. */
+int tern_constraint_match(const struct tern_constraint *c, tern_text text, struct tern_out *o);
+
+#endif
