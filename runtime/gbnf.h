@@ -36,7 +36,7 @@ struct tern_gbnf_rule {
     uint32_t made, walk;       /* calls made in it; the next one of a walk */
     uint32_t owner;            /* the rule that it is part of */
     uint32_t unit;             /* its number once it is one */
-    bool defined, nullable, productive, reached, walking, walked, is_unit;
+    bool defined, nullable, productive, reached, walking, walked, is_unit, circular;
 };
 
 struct tern_gbnf {

@@ -15,7 +15,7 @@
 #include "runtime/unicode.h"
 
 enum { MOST_RANGES = 256 };     /* of one class */
-enum { MOST_WRITTEN_OUT = 32 }; /* states; calls: */
+enum { MOST_WRITTEN_OUT = 16 }; /* states; calls: */
 enum { MOST_CALLS_OUT = 4 };
 
 /* --- states, rules, edges --- */

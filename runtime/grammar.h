@@ -35,7 +35,7 @@ struct tern_grammar_token { tern_token token; uint32_t to; bool not; };
 struct tern_grammar_unit {
     uint32_t start;
     uint32_t first[8];      /* bytes that it can begin with, calls included */
-    bool prefix_free;       /* nothing goes on once it may end */
+    bool simple;            /* it has neither calls nor tokens, and where it may end it must */
 };
 
 struct tern_grammar {
@@ -87,6 +87,9 @@ void tern_grammar_step_byte(struct tern_grammar_step *s, struct tern_grammar_way
                             uint8_t byte);
 void tern_grammar_step_token(struct tern_grammar_step *s, struct tern_grammar_way way,
                              tern_token token);
+/* The items that stand where a way stands, one after the other. */
+void tern_grammar_step_begin(struct tern_grammar_step *s, struct tern_grammar_way way);
+bool tern_grammar_step_next(struct tern_grammar_step *s, struct tern_grammar_item *item);
 /* Bytes that can come next. */
 void tern_grammar_step_first(struct tern_grammar_step *s, struct tern_grammar_way way,
                              uint32_t set[8]);

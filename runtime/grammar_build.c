@@ -371,11 +371,15 @@ static bool copy_kept(struct builder *u, struct tern_arena *kept, const uint32_t
     for (uint32_t i = 0; i < u->n_units; i++) {
         const uint32_t next = i + 1 < u->n_units ? starts[i + 1] : u->n_rows;
         units[i].start = u->rows[starts[i]].set;
-        units[i].prefix_free = true;
-        for (uint32_t k = starts[i]; k < next; k++) /* a unit's rows lie together */
-            if (u->rows[k].alive && u->rows[k].final &&
-                !(states[u->rows[k].set].flags & TERN_GRAMMAR_LAST))
-                units[i].prefix_free = false;
+        units[i].simple = true;
+        for (uint32_t k = starts[i]; k < next; k++) { /* a unit's rows lie together */
+            if (!u->rows[k].alive)
+                continue;
+            const struct tern_grammar_state_row *s = &states[u->rows[k].set];
+            if (s->n_calls || s->n_tokens ||
+                (u->rows[k].final && !(s->flags & TERN_GRAMMAR_LAST)))
+                units[i].simple = false;
+        }
     }
     *g = (struct tern_grammar){states, ranges, calls, tokens, units, dense, n, u->n_ranges,
                                u->n_calls, u->n_tokens, u->n_units, n_dense, 0, 0};

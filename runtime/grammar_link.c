@@ -14,7 +14,8 @@
 #include "runtime/error.h"
 
 enum { NULLABLE = 1, PRODUCTIVE = 2 };     /* marks of states: reached from their rule's start */
-enum { SMALL = 12, MOST_JUMPS = 64, MOST_ROUNDS = 64 };
+enum { SMALL = 12, MOST_COPIED = 96, MOST_COPIES = 192 }; /* states of a rule, of all its copies */
+enum { MOST_JUMPS = 64, MOST_ROUNDS = 64 };
 
 /* --- what can be reached how --- */
 
@@ -306,15 +307,16 @@ static bool known(const uint32_t *list, uint32_t n, uint32_t state, uint32_t *at
     return false;
 }
 
-/* The states of a rule, if there are few: their number, or SMALL + 1. */
-static uint32_t list_states(const struct tern_gbnf *b, uint32_t rule, uint32_t list[SMALL + 1])
+/* The states of a rule, if there are few: their number, or MOST_COPIED + 1. */
+static uint32_t list_states(const struct tern_gbnf *b, uint32_t rule,
+                            uint32_t list[MOST_COPIED + 1])
 {
     uint32_t n = 1, at;
     list[0] = b->rules[rule].start;
     if (!known(list, n, b->rules[rule].end, &at))
         list[n++] = b->rules[rule].end;
-    for (uint32_t i = 0; i < n && n <= SMALL; i++)
-        for (uint32_t e = b->states[list[i]].edges; e != TERN_GBNF_NONE && n <= SMALL;
+    for (uint32_t i = 0; i < n && n <= MOST_COPIED; i++)
+        for (uint32_t e = b->states[list[i]].edges; e != TERN_GBNF_NONE && n <= MOST_COPIED;
              e = b->edges[e].next)
             if (!known(list, n, b->edges[e].to, &at))
                 list[n++] = b->edges[e].to;
@@ -350,11 +352,12 @@ static bool put_in_place(struct tern_gbnf *b, uint32_t call)
 {
     struct tern_gbnf_call *c = &b->calls[call];
     struct tern_gbnf_rule *r = &b->rules[c->rule];
-    uint32_t list[SMALL + 1], edge = b->states[c->from].edges;
+    uint32_t list[MOST_COPIED + 1], edge = b->states[c->from].edges;
     while (b->edges[edge].kind != TERN_GBNF_CALL || b->edges[edge].arg != call)
         edge = b->edges[edge].next;
-    const uint32_t rule = c->rule, n = r->n_calls == 1 ? 0 : list_states(b, rule, list);
-    if (n > SMALL) {
+    const bool alone = r->n_calls == 1 && !r->is_unit;
+    const uint32_t rule = c->rule, n = alone ? 0 : list_states(b, rule, list);
+    if (n > SMALL && (n > MOST_COPIED || n * (uint64_t)r->n_calls > MOST_COPIES)) {
         r->is_unit = true;
         return true;
     }
@@ -369,8 +372,8 @@ static bool put_in_place(struct tern_gbnf *b, uint32_t call)
 static bool put_all_in_place(struct tern_gbnf *b, uint32_t rule)
 {
     for (uint32_t c = b->rules[rule].made; c != TERN_GBNF_NONE; c = b->calls[c].next_made)
-        if (b->calls[c].rule != TERN_GBNF_NONE && !b->rules[b->calls[c].rule].is_unit &&
-            !put_in_place(b, c))
+        if (b->calls[c].rule != TERN_GBNF_NONE && !b->rules[b->calls[c].rule].circular &&
+            b->calls[c].least == 1 && b->calls[c].most == 1 && !put_in_place(b, c))
             return false;
     return true;
 }
@@ -397,7 +400,7 @@ static bool find_units(struct tern_gbnf *b)
         if (c != TERN_GBNF_NONE) {
             struct tern_gbnf_rule *to = &b->rules[b->calls[c].rule];
             if (to->walking)
-                to->is_unit = true;
+                to->is_unit = to->circular = true;
             else if (!to->walked)
                 enter(b, b->calls[c].rule, &n);
             continue;

@@ -91,6 +91,12 @@ static void leave(struct tern_grammar_step *s, const struct tern_grammar_item *i
         push(s, c->to, n.count, n.parent, false);
 }
 
+void tern_grammar_step_begin(struct tern_grammar_step *s, struct tern_grammar_way way)
+{
+    s->n_items = 0;
+    push(s, way.state, way.count, way.node, false);
+}
+
 void tern_grammar_step_byte(struct tern_grammar_step *s, struct tern_grammar_way way, uint8_t byte)
 {
     const struct tern_grammar *g = s->grammar;
@@ -99,8 +105,7 @@ void tern_grammar_step_byte(struct tern_grammar_step *s, struct tern_grammar_way
         emit(s, quick - 1, way.count, way.node);
     if (g->states[way.state].flags & TERN_GRAMMAR_PLAIN)
         return;
-    s->n_items = 0;
-    push(s, way.state, way.count, way.node, false);
+    tern_grammar_step_begin(s, way);
     for (bool first = true; s->n_items; first = false) {
         const struct tern_grammar_item item = s->items[--s->n_items];
         const struct tern_grammar_state_row *row = &g->states[item.state];
@@ -119,8 +124,7 @@ void tern_grammar_step_first(struct tern_grammar_step *s, struct tern_grammar_wa
                              uint32_t set[8])
 {
     const struct tern_grammar *g = s->grammar;
-    s->n_items = 0;
-    push(s, way.state, way.count, way.node, false);
+    tern_grammar_step_begin(s, way);
     while (s->n_items) {
         const struct tern_grammar_item item = s->items[--s->n_items];
         const struct tern_grammar_state_row *row = &g->states[item.state];
@@ -144,8 +148,7 @@ static bool is_token(const struct tern_grammar_token *t, tern_token token)
     return (t->token == token) != t->not;
 }
 
-/* Items that stand where the way stands, one after the other. */
-static bool next_item(struct tern_grammar_step *s, struct tern_grammar_item *item)
+bool tern_grammar_step_next(struct tern_grammar_step *s, struct tern_grammar_item *item)
 {
     const struct tern_grammar *g = s->grammar;
     if (!s->n_items)
@@ -163,9 +166,8 @@ void tern_grammar_step_token(struct tern_grammar_step *s, struct tern_grammar_wa
                              tern_token token)
 {
     struct tern_grammar_item item;
-    s->n_items = 0;
-    push(s, way.state, way.count, way.node, false);
-    while (next_item(s, &item)) {
+    tern_grammar_step_begin(s, way);
+    while (tern_grammar_step_next(s, &item)) {
         const struct tern_grammar_state_row *row = &s->grammar->states[item.state];
         const struct tern_grammar_token *t = s->grammar->tokens + row->tokens;
         for (uint32_t i = 0; i < row->n_tokens; i++)
@@ -178,9 +180,8 @@ void tern_grammar_step_tokens(struct tern_grammar_step *s, struct tern_grammar_w
                               void (*take)(void *to, const struct tern_grammar_token *t))
 {
     struct tern_grammar_item item;
-    s->n_items = 0;
-    push(s, way.state, way.count, way.node, false);
-    while (next_item(s, &item)) {
+    tern_grammar_step_begin(s, way);
+    while (tern_grammar_step_next(s, &item)) {
         const struct tern_grammar_state_row *row = &s->grammar->states[item.state];
         for (uint32_t i = 0; i < row->n_tokens; i++)
             take(to, &s->grammar->tokens[row->tokens + i]);
@@ -189,8 +190,7 @@ void tern_grammar_step_tokens(struct tern_grammar_step *s, struct tern_grammar_w
 
 bool tern_grammar_step_ends(struct tern_grammar_step *s, struct tern_grammar_way way)
 {
-    s->n_items = 0;
-    push(s, way.state, way.count, way.node, false);
+    tern_grammar_step_begin(s, way);
     while (s->n_items) {
         const struct tern_grammar_item item = s->items[--s->n_items];
         if (item.fresh || !(s->grammar->states[item.state].flags & TERN_GRAMMAR_FINAL))
