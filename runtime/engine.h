@@ -3,6 +3,7 @@
 #define TERN_ENGINE_H
 
 #include "runtime/backend.h"
+#include "runtime/constrain.h"
 #include "runtime/events.h"
 #include "runtime/kv.h"
 #include "runtime/model.h"
@@ -17,6 +18,7 @@ struct tern_parts {
     struct tern_scheduler scheduler;
     struct tern_events events;
     struct tern_sampler sampler;
+    struct tern_masking masking;
     /* The batch in the making. */
     tern_token *tokens;         /* [chunk] */
     uint32_t *positions;        /* [chunk] */

@@ -127,17 +127,30 @@ void tern_finish(struct tern_engine *e, struct tern_sequence *s, tern_stop stop,
     tern_scheduler_remove(e, s);
 }
 
+static tern_status choose(struct tern_engine *e, struct tern_sequence *s, const float *logits,
+                          tern_token *token, bool *ends)
+{
+    const struct tern_vocab *vocab = e->model->vocab;
+    if (s->constrain.grammar)
+        return tern_constrain_choose(e, s, logits, token, ends);
+    const tern_status status =
+        tern_sampler_choose(&e->parts.sampler, &s->options.sampling, logits, s->tokens,
+                            s->n_tokens, s->n_tokens, token, &s->failure);
+    *ends = !status && vocab && !s->options.ignore_eos && tern_vocab_is_end(vocab, *token);
+    return status;
+}
+
 void tern_generate(struct tern_engine *e, struct tern_sequence *s, const float *logits)
 {
     const struct tern_vocab *vocab = e->model->vocab;
     const tern_seq_options *o = &s->options;
     tern_token token = -1;
-    if (tern_sampler_choose(&e->parts.sampler, &o->sampling, logits, s->tokens, s->n_tokens,
-                            s->n_tokens, &token, &s->failure)) {
+    bool ends = false;
+    if (choose(e, s, logits, &token, &ends)) {
         tern_finish(e, s, TERN_STOP_ERROR, -1);
         return;
     }
-    if (vocab && !o->ignore_eos && tern_vocab_is_end(vocab, token)) {
+    if (ends) {
         tern_finish(e, s, TERN_STOP_EOS, token);
         return;
     }

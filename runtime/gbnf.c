@@ -121,7 +121,8 @@ static bool named_token(struct tern_gbnf *b, size_t open, uint32_t *token)
     b->at++;
     *token = tern_vocab_find(b->model->vocab,
                              (tern_text){b->text.data + open, b->at - open});
-    return *token != TERN_VOCAB_NONE || tern_gbnf_wrong(b, open, "the vocabulary has no such token");
+    return *token != TERN_VOCAB_NONE ||
+           tern_gbnf_wrong(b, open, "the vocabulary has no such token");
 }
 
 static bool take_token(struct tern_gbnf *b, uint32_t from, uint32_t to)

@@ -19,7 +19,7 @@ struct row { uint32_t set, n_set, ranges, calls, tokens; bool final, alive; };
 struct builder {
     struct tern_gbnf *b;
     struct row *rows;                   /* [cap_rows] */
-    uint32_t *pool, *slots, *set;       /* members of all sets; rows by hash; the one in the making */
+    uint32_t *pool, *slots, *set;       /* of all sets; rows by hash; the one in the making */
     uint32_t *bytes, *others;           /* edges of the row being worked on */
     uint32_t *unit_rules;
     struct tern_grammar_range *ranges;
@@ -337,8 +337,9 @@ static void find_first(const struct tern_grammar *g, struct tern_grammar_unit *u
         for (uint32_t i = g->n_units; i-- > 0;) {
             const struct tern_grammar_state_row *s = &g->states[units[i].start];
             uint32_t first[8] = {0};
+            const struct tern_grammar_range *r = g->ranges + s->ranges;
             for (uint32_t k = 0; k < s->n_ranges; k++)
-                for (uint32_t c = g->ranges[s->ranges + k].lo; c <= g->ranges[s->ranges + k].hi; c++)
+                for (uint32_t c = r[k].lo; c <= r[k].hi; c++)
                     first[c >> 5] |= 1u << (c & 31);
             for (uint32_t k = 0; k < s->n_calls; k++)
                 for (uint32_t w = 0; w < 8; w++)

@@ -51,7 +51,7 @@ static struct sizes count_bytes(const struct tern_model *model, uint32_t n_vocab
 tern_status tern_masks_check(const struct tern_model *model, tern_error *err)
 {
     if (!model->vocab)
-        return tern_fail(err, TERN_BAD_ARGUMENT, "grammars: the model was read without a tokenizer");
+        return tern_fail(err, TERN_BAD_ARGUMENT, "grammars: the model has no tokenizer");
     const size_t n = count_bytes(model, model->vocab->n_tokens).all;
     if (n < TERN_TRIE_NO_TOKEN)
         return TERN_OK;

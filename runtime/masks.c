@@ -277,7 +277,8 @@ const struct tern_mask_slot *tern_masks_open(struct tern_masks *m, const struct 
     slot->n_exits = 0;
     memset(slot->taken, 0, sizeof slot->taken);
     memset(slot->bits, 0, m->n_words * sizeof *slot->bits);
-    struct tern_mask_walk w = {m, slot->rest ? &m->rest : &m->all, &step, slot->bits, slot, 0, NULL};
+    struct tern_mask_walk w = {m, slot->rest ? &m->rest : &m->all, &step, slot->bits, slot, 0,
+                               NULL};
     if (!tern_masks_walk_own(&w, &item, 0))
         return NULL;
     for (uint32_t i = 0; slot->rest && i < m->n_words; i++)

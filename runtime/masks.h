@@ -8,8 +8,8 @@
  *     ones) are known beforehand, as bits and with their lengths in characters. Where a state takes
  *     all of these, only the others are walked, and they have a trie of their own;
  *   - what a state lets in as long as its unit is not left is kept, with the nodes where the unit
- *     may be left, from where the walk goes on in the caller's. So all strings of a schema, whatever
- *     follows them, share what is kept of one;
+ *     may be left, from where the walk goes on in the caller's. So all strings of a schema share
+ *     what is kept of one, whatever follows them;
  *   - where characters are counted, what is kept is how many of them a token takes: so all bounds
  *     and all counts share it too.
  */

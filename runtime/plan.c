@@ -133,6 +133,8 @@ tern_status tern_plan_make(const tern_model *model, const tern_backend *backend,
         return tern_fail(err, TERN_BAD_ARGUMENT, "limits: n_kv_tokens %u, at least n_ctx %u",
                          (uint64_t)plan.limits.n_kv_tokens, (uint64_t)plan.limits.n_ctx);
     status = check_ops(model, backend, err);
+    if (!status && plan.limits.grammars)
+        status = tern_masks_check(model, err);
     if (status)
         return status;
 

@@ -16,6 +16,8 @@ void tern_sequences_lay_out(struct tern_arena *state, struct tern_arena *sampler
         struct tern_sequence *s = list ? &list[i] : &spare;
         s->tokens = tern_carve(state, limits->n_ctx, sizeof *s->tokens, 64);
         tern_stops_lay_out(state, &s->stops, limits->n_stop_bytes);
+        if (limits->grammars)
+            s->constrain.state = tern_carve(state, 1, sizeof *s->constrain.state, 64);
         s->biases = tern_carve(sampler, TERN_MAX_BIASES, sizeof *s->biases, 64);
     }
     *seqs = list;
@@ -72,7 +74,9 @@ static tern_status check_options(struct tern_engine *e, const tern_seq_options *
                          (uint64_t)o->n_stops, (uint64_t)TERN_MAX_STOPS);
     if ((o->n_stops && !o->stops) || (o->sampling.n_biases && !o->sampling.biases))
         return tern_fail(&e->error, TERN_BAD_ARGUMENT, "options: a list is NULL");
-    return tern_sampling_check(&o->sampling, e->model->program.n_vocab, &e->error);
+    const tern_status status = tern_constrain_check(e, o, &e->error);
+    return status ? status
+                  : tern_sampling_check(&o->sampling, e->model->program.n_vocab, &e->error);
 }
 
 static struct tern_sequence *free_slot(struct tern_engine *e)
@@ -129,6 +133,7 @@ tern_status tern_seq_open(tern_engine *e, const tern_seq_options *options, tern_
         return status;
     reset(s);
     keep_options(s, options);
+    tern_constrain_set(e, &s->constrain, options);
     *out = occupy(e, s);
     return TERN_OK;
 }
@@ -148,6 +153,7 @@ tern_status tern_seq_fork(tern_engine *e, tern_seq seq, uint64_t stream, tern_se
     keep_options(to, &from->options);
     to->options.sampling.stream = stream;
     tern_stops_copy(&to->stops, &from->stops);
+    tern_constrain_copy(&to->constrain, &from->constrain);
     to->detok = from->detok;
     memcpy(to->tokens, from->tokens, from->n_tokens * sizeof *to->tokens);
     to->n_tokens = from->n_tokens;
@@ -245,6 +251,7 @@ tern_status tern_seq_feed(tern_engine *e, tern_seq seq, const tern_token *tokens
     s->failure.status = TERN_OK;
     s->detok = (tern_detok){.started = has_text(e, s)};
     s->stops.at = s->stops.n_held = 0;
+    tern_constrain_start(&s->constrain);
     atomic_store(&s->cancelled, 0);
     tern_scheduler_add(e, s);
     return TERN_OK;

@@ -11,6 +11,7 @@
 #ifndef TERN_SEQUENCE_H
 #define TERN_SEQUENCE_H
 
+#include "runtime/constrain.h"
 #include "runtime/stop.h"
 #include "runtime/tern.h"
 
@@ -36,6 +37,7 @@ struct tern_sequence {
     tern_seq_options options;   /* stops is not kept here; biases point to the next field */
     tern_bias *biases;          /* [TERN_MAX_BIASES] */
     struct tern_stops stops;
+    struct tern_constrain constrain;
     tern_detok detok;
     tern_error failure;         /* what TERN_STOP_ERROR reports */
 };

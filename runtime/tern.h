@@ -365,6 +365,8 @@ typedef struct tern_limits {
     bool exact;           /* activations, K and V stay float32: to compare with a float model */
     bool no_kv_sharing;   /* no prefix is looked up or kept */
     bool timings;         /* there is room for the times of one step: tern_timings_keep */
+    bool grammars;        /* sequences may have grammars: there is room for the vocabulary's bytes
+                             and for masks */
 } tern_limits;
 
 typedef enum tern_arena_id {
@@ -435,7 +437,7 @@ typedef struct tern_sampling {
     uint64_t seed;           /* random numbers depend on (seed, stream, position) alone */
     uint64_t stream;         /* the caller's id of this stream: request, choice */
 } tern_sampling;
-enum { TERN_MAX_BIASES = 1024, TERN_MAX_STOPS = 32 };
+enum { TERN_MAX_BIASES = 1024, TERN_MAX_STOPS = 32, TERN_MAX_TRIGGER = 64 };
 
 TERN_API void tern_sampling_default(tern_sampling *out);
 
@@ -450,6 +452,12 @@ typedef struct tern_seq_options {
     bool special;           /* control tokens are written into text */
     bool no_kv_sharing;     /* this sequence neither finds nor leaves a prefix */
     bool prefill_only;      /* nothing is generated: once all is computed it ends, as "length" */
+    /* What is generated is held to a grammar (limits.grammars), which lives as long as the
+     * sequence; with a trigger (copied) from the first time on that the text ends with it. It
+     * begins anew at each feed. End tokens are chosen where the grammar may end, and end the text
+     * whatever ignore_eos says; log-probabilities stay those of the raw distribution. */
+    const tern_grammar *grammar;
+    tern_text grammar_trigger; /* at most TERN_MAX_TRIGGER bytes */
 } tern_seq_options;
 
 typedef enum tern_stop {
@@ -529,6 +537,7 @@ TERN_API TERN_MUST_CHECK tern_status tern_decode(tern_engine *engine, const tern
                                                  size_t n_rows);
 /* n_vocab floats of the i-th row that wanted them; live until the next decode or step. */
 TERN_API const float *tern_logits(const tern_engine *engine, size_t i);
+/* By the sequence's sampling alone: its grammar is not looked at. */
 TERN_API TERN_MUST_CHECK tern_status tern_sample(tern_engine *engine, tern_seq seq,
                                                  const float *logits, tern_token *out);
 

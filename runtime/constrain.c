@@ -1,0 +1,220 @@
+/* constrain.c: between the logits and the sampler, where a sequence is held to a grammar.
+ *
+ * Logits of tokens that are not let in become -infinity before anything else is done with them;
+ * tokens that end a text are let in where the grammar may end. Greedy choice needs no row of its
+ * own: it looks at the tokens of the mask alone.
+ *
+ * A sequence that waits for its trigger samples freely. The token that completes the trigger may
+ * hold bytes of what follows; one whose bytes the grammar refuses is taken back, and chosen anew
+ * among the others.
+ */
+#include "runtime/constrain.h"
+
+#include "runtime/arena.h"
+#include "runtime/engine.h"
+#include "runtime/error.h"
+#include "runtime/tokenizer.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_TAKEN_BACK = 64 };
+
+void tern_masking_lay_out(struct tern_arena *a, struct tern_masking *m,
+                          const struct tern_model *model, const tern_limits *limits)
+{
+    *m = (struct tern_masking){.bits = NULL};
+    if (!limits->grammars)
+        return;
+    tern_masks_lay_out(a, &m->masks, model);
+    m->bits = tern_carve_raw(a, m->masks.n_words, sizeof *m->bits, 64);
+    m->row = tern_carve_raw(a, model->program.n_vocab, sizeof *m->row, 64);
+}
+
+tern_status tern_constrain_check(const struct tern_engine *e, const tern_seq_options *o,
+                                 tern_error *err)
+{
+    if (!o->grammar)
+        return TERN_OK;
+    if (!e->limits.grammars)
+        return tern_fail(err, TERN_BAD_ARGUMENT, "grammar: the limits have no room for any");
+    if (o->grammar_trigger.size > TERN_MAX_TRIGGER)
+        return tern_fail(err, TERN_BAD_ARGUMENT, "grammar: a trigger of %u bytes, at most %u",
+                         (uint64_t)o->grammar_trigger.size, (uint64_t)TERN_MAX_TRIGGER);
+    return TERN_OK;
+}
+
+void tern_constrain_set(struct tern_engine *e, struct tern_constrain *c,
+                        const tern_seq_options *o)
+{
+    c->grammar = o->grammar;
+    if (!c->grammar)
+        return;
+    c->n_trigger = (uint8_t)o->grammar_trigger.size;
+    if (c->n_trigger)
+        memmove(c->trigger, o->grammar_trigger.data, c->n_trigger);
+    tern_masks_build(&e->parts.masking.masks);
+    tern_constrain_start(c);
+}
+
+void tern_constrain_copy(struct tern_constrain *to, const struct tern_constrain *from)
+{
+    tern_grammar_state *const state = to->state;
+    *to = *from;
+    to->state = state;
+    if (to->grammar)
+        tern_grammar_copy(state, from->state);
+}
+
+void tern_constrain_start(struct tern_constrain *c)
+{
+    if (!c->grammar)
+        return;
+    c->waiting = c->n_trigger > 0;
+    c->at = 0;
+    tern_grammar_start(c->grammar, c->state);
+}
+
+/* --- while it waits --- */
+
+/* How much of the trigger the text ends with after a byte. Few bytes: begun anew by trying. */
+static uint8_t match(const struct tern_constrain *c, uint8_t at, char byte)
+{
+    char tail[TERN_MAX_TRIGGER + 1];
+    memcpy(tail, c->trigger, at);
+    tail[at] = byte;
+    uint8_t n = (uint8_t)(at + 1);
+    while (n && memcmp(tail + (at + 1 - n), c->trigger, n) != 0)
+        n--;
+    return n;
+}
+
+/* Reads a token's bytes. False: it completes the trigger, and the grammar refuses the rest. */
+static bool read_waiting(const struct tern_engine *e, struct tern_constrain *c, tern_token token)
+{
+    char bytes[TERN_GRAMMAR_TOKEN_BYTES];
+    size_t n = 0;
+    if (tern_token_bytes(e->model, token, true, bytes, sizeof bytes, &n))
+        return true;
+    const uint8_t before = c->at;
+    for (size_t i = 0; i < n; i++) {
+        c->at = match(c, c->at, bytes[i]);
+        if (c->at < c->n_trigger)
+            continue;
+        if (tern_grammar_advance(c->state, bytes + i + 1, n - i - 1) == n - i - 1) {
+            c->waiting = false;
+            return true;
+        }
+        tern_grammar_start(c->grammar, c->state);
+        c->at = before;
+        return false;
+    }
+    return true;
+}
+
+static tern_status choose(struct tern_engine *e, struct tern_sequence *s, const float *logits,
+                          tern_token *token)
+{
+    return tern_sampler_choose(&e->parts.sampler, &s->options.sampling, logits, s->tokens,
+                               s->n_tokens, s->n_tokens, token, &s->failure);
+}
+
+static tern_status choose_waiting(struct tern_engine *e, struct tern_sequence *s,
+                                  const float *logits, tern_token *token)
+{
+    float *row = e->parts.masking.row;
+    tern_status status = choose(e, s, logits, token);
+    for (uint32_t i = 0; !status && !read_waiting(e, &s->constrain, *token); i++) {
+        if (!i)
+            memcpy(row, logits, e->model->program.n_vocab * sizeof *row);
+        if (i == MOST_TAKEN_BACK)
+            return tern_fail(&s->failure, TERN_BAD_ARGUMENT, "grammar: %u tokens that complete "
+                             "the trigger go on with what it refuses", (uint64_t)i);
+        row[*token] = -INFINITY;
+        status = choose(e, s, row, token);
+    }
+    return status;
+}
+
+/* --- the mask --- */
+
+static bool is_greedy(const tern_sampling *how)
+{
+    return !(how->temperature >= 1e-6f) && !how->n_biases && how->repeat_penalty == 1.0f &&
+           how->frequency_penalty == 0.0f && how->presence_penalty == 0.0f;
+}
+
+/* The best of the mask; -1: none is a finite number. */
+static tern_token best_of(const uint32_t *bits, uint32_t n_words, const float *logits)
+{
+    tern_token best = -1;
+    for (uint32_t i = 0; i < n_words; i++)
+        for (uint32_t left = bits[i]; left; left &= left - 1) {
+            uint32_t k = 0;
+            for (uint32_t low = left & (0u - left); low >>= 1;)
+                k++;
+            const float x = logits[32 * i + k];
+            if (!(x < INFINITY))
+                return -1;
+            if (best < 0 ? x > -INFINITY : x > logits[best])
+                best = (tern_token)(32 * i + k);
+        }
+    return best;
+}
+
+static const float *mask_row(struct tern_engine *e, const float *logits)
+{
+    const struct tern_masking *m = &e->parts.masking;
+    const uint32_t n = e->model->program.n_vocab;
+    for (uint32_t i = 0; i < n; i++) {
+        const bool in = i < m->masks.n_vocab && m->bits[i / 32] >> i % 32 & 1;
+        m->row[i] = in ? logits[i] : -INFINITY;
+    }
+    return m->row;
+}
+
+/* Whether any token is let in; those that end a text are where the grammar may end. */
+static bool fill(struct tern_engine *e, struct tern_constrain *c, bool may_end)
+{
+    struct tern_masking *m = &e->parts.masking;
+    const uint32_t n_vocab = e->model->program.n_vocab;
+    bool any = tern_masks_fill(&m->masks, c->state, m->bits);
+    for (uint32_t i = 0; may_end && i < m->masks.n_words; i++) {
+        m->bits[i] |= m->masks.ends[i];
+        any |= m->masks.ends[i] != 0;
+    }
+    /* A tokenizer may have more tokens than the model has logits. */
+    for (uint32_t i = n_vocab; i < m->masks.n_vocab; i++)
+        m->bits[i / 32] &= ~(1u << i % 32);
+    return any;
+}
+
+tern_status tern_constrain_choose(struct tern_engine *e, struct tern_sequence *s,
+                                  const float *logits, tern_token *token, bool *ends)
+{
+    struct tern_constrain *c = &s->constrain;
+    tern_status status;
+    if (c->waiting) {
+        status = choose_waiting(e, s, logits, token);
+        *ends = !status && tern_vocab_is_end(e->model->vocab, *token);
+        return status;
+    }
+    const bool may_end = tern_grammar_may_end(c->state);
+    *token = -1;
+    *ends = may_end;
+    if (!fill(e, c, may_end))
+        return may_end ? TERN_OK
+                       : tern_fail(&s->failure, TERN_BAD_ARGUMENT, "grammar: no token of the "
+                                   "vocabulary can go on%s", c->state->overflow ?
+                                   ": it is too deep, or there are too many ways" : "");
+    if (is_greedy(&s->options.sampling))
+        *token = best_of(e->parts.masking.bits, e->parts.masking.masks.n_words, logits);
+    status = *token < 0 ? choose(e, s, mask_row(e, logits), token) : TERN_OK;
+    if (status)
+        return status;
+    *ends = may_end && tern_vocab_is_end(e->model->vocab, *token);
+    if (!*ends && !tern_grammar_accept(c->state, e->model, *token))
+        return tern_fail(&s->failure, TERN_BAD_ARGUMENT, "grammar: token %i was let in and is "
+                         "refused", (int64_t)*token);
+    return TERN_OK;
+}
