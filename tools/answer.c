@@ -46,6 +46,7 @@ tern_seq_options tern_answer_options(struct tern_answer *a, uint64_t stream)
         .special = s->special,
         .no_kv_sharing = s->no_kv_sharing,
         .prefill_only = s->n_predict == 0,
+        .grammar = a->session->constraint.grammar,
     };
 }
 

@@ -29,9 +29,9 @@ struct tern_settings {
     uint32_t n_biases;
     const char *decode_ids, *save_logits, *kl_base, *trace;
     const char *output, *object, *c_array, *symbol, *arch, *cache;
-    const char *match, *vocabulary;
+    const char *match, *vocabulary, *grammar, *schema;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
-    bool verify;
+    bool verify, json_mode, lenient;
 };
 
 enum tern_option_kind {

@@ -136,6 +136,7 @@ static int run(const struct tern_settings *settings)
     tern_limits limits = tern_session_limits(settings);
     int code = 1;
     if (!tern_session_open(&s, settings->model, TERN_MODEL_WHOLE) ||
+        !tern_constraint_of_session(&s, settings) ||
         !(settings->fit ? fit(&s, &limits, settings->fit) : tern_session_plan(&s, &limits))) {
         tern_session_report(&s);
     } else {
@@ -159,7 +160,7 @@ static const struct tern_option own[] = {
 };
 
 static const struct tern_option *const tables[] = {
-    own, tern_options_engine, tern_options_json, NULL,
+    own, tern_options_grammar, tern_options_engine, tern_options_json, NULL,
 };
 
 const struct tern_command tern_cmd_plan = {

@@ -151,7 +151,7 @@ static int run(const struct tern_settings *settings)
     char line[TERN_ARGS_LINE];
     int code = 1;
     if (!tern_session_open_cached(&s, settings->model, settings->cache) ||
-        !tern_session_plan(&s, &limits)) {
+        !tern_constraint_of_session(&s, settings) || !tern_session_plan(&s, &limits)) {
         tern_session_report(&s);
     } else if (!take_prompt(&s, settings, &prompt, line)) {
         refuse(1, line);
@@ -181,7 +181,8 @@ static const struct tern_option own[] = {
 };
 
 static const struct tern_option *const tables[] = {
-    tern_options_prompt, own, tern_options_sampling, tern_options_engine, tern_options_json, NULL,
+    tern_options_prompt, own, tern_options_sampling, tern_options_grammar, tern_options_engine,
+    tern_options_json, NULL,
 };
 
 const struct tern_command tern_cmd_run = {

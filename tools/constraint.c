@@ -1,6 +1,9 @@
 #include "tools/constraint.h"
 
 #include "platform/os/host.h"
+#include "tools/prompt.h"
+#include "tools/schema.h"
+#include "tools/session.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +24,43 @@ bool tern_constraint_compile(struct tern_constraint *c, tern_text gbnf, const te
         return true;
     snprintf(line, TERN_ARGS_LINE, "%s", err.text);
     tern_constraint_free(c);
+    return false;
+}
+
+bool tern_constraint_open(struct tern_constraint *c, const struct tern_settings *s,
+                          const tern_model *model, char line[TERN_ARGS_LINE])
+{
+    const struct tern_settings from = {.file = s->schema ? s->schema : s->grammar};
+    struct tern_prompt text = {.n = 0};
+    static struct tern_out gbnf;
+    tern_out_open(&gbnf, -1);
+    memset(c, 0, sizeof *c);
+    bool ok = true, any = s->schema || s->grammar || s->json_mode;
+    if ((s->schema != NULL) + (s->grammar != NULL) + s->json_mode > 1) {
+        snprintf(line, TERN_ARGS_LINE, "more than one of --grammar, --schema, --json-mode given");
+        ok = false;
+    }
+    if (ok && from.file)
+        ok = tern_prompt_read(&text, &from, NULL, 0, line);
+    if (ok && s->schema)
+        ok = tern_schema_write(text.text, &gbnf, NULL, line);
+    if (ok && s->json_mode)
+        tern_schema_write_object(&gbnf);
+    const tern_text own = {gbnf.grown, gbnf.n};
+    if (ok && any)
+        ok = tern_constraint_compile(c, s->grammar ? text.text : own, model, line);
+    tern_prompt_free(&text);
+    tern_out_free(&gbnf);
+    return ok;
+}
+
+bool tern_constraint_of_session(struct tern_session *s, const struct tern_settings *settings)
+{
+    char line[TERN_ARGS_LINE];
+    if (tern_constraint_open(&s->constraint, settings, s->model, line))
+        return true;
+    s->error.status = TERN_BAD_MODEL;
+    snprintf(s->error.text, sizeof s->error.text, "%.*s", (int)sizeof s->error.text - 1, line);
     return false;
 }
 

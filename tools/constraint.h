@@ -11,6 +11,12 @@ struct tern_constraint {
     size_t bytes;          /* of it */
 };
 
+/* The one that settings name, if any: a grammar, a schema, or any JSON object. */
+bool tern_constraint_open(struct tern_constraint *c, const struct tern_settings *s,
+                          const tern_model *model, char line[TERN_ARGS_LINE]);
+/* The same for a session, whose error it becomes. */
+struct tern_session;
+bool tern_constraint_of_session(struct tern_session *s, const struct tern_settings *settings);
 /* False: line says what is wrong with the text. */
 bool tern_constraint_compile(struct tern_constraint *c, tern_text gbnf, const tern_model *model,
                              char line[TERN_ARGS_LINE]);

@@ -70,6 +70,16 @@ const struct tern_option tern_options_sampling[] = {
     TERN_END_OF_OPTIONS,
 };
 
+const struct tern_option tern_options_grammar[] = {
+    {"--grammar", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, grammar), 0, 0, NULL,
+     "FILE", "what is generated is held to a grammar (GBNF)"},
+    {"--schema", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, schema), 0, 0, NULL,
+     "FILE", "what is generated is held to a JSON schema"},
+    {"--json-mode", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, json_mode), 0, 0, NULL,
+     NULL, "what is generated is a JSON object"},
+    TERN_END_OF_OPTIONS,
+};
+
 const struct tern_option tern_options_json[] = {
     {"--json", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, json), 0, 0, NULL,
      NULL, "one JSON object on standard output"},

@@ -452,7 +452,8 @@ int tern_run_prompts(const struct tern_settings *settings)
     w.settings = settings;
     w.seed = (uint64_t)time(NULL) * 1000003u;
     int code = 1;
-    if (!tern_session_open_cached(&w.session, settings->model, settings->cache))
+    if (!tern_session_open_cached(&w.session, settings->model, settings->cache) ||
+        !tern_constraint_of_session(&w.session, settings))
         tern_session_report(&w.session);
     else if (!tern_prompt_read(&w.file, &file, NULL, 0, w.error) || !split_lines(&w) ||
              !check_lines(&w, &limits))

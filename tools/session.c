@@ -10,7 +10,8 @@ static bool fail(struct tern_session *s, tern_status status, const char *text)
 {
     if (s->error.status == TERN_OK) {
         s->error.status = status;
-        snprintf(s->error.text, sizeof s->error.text, "%s", text);
+        snprintf(s->error.text, sizeof s->error.text, "%.*s", (int)sizeof s->error.text - 1,
+                 text);
     }
     return false;
 }
@@ -53,6 +54,7 @@ tern_limits tern_session_limits(const struct tern_settings *settings)
         .v_type = settings->v_type,
         .exact = settings->exact,
         .no_kv_sharing = settings->no_kv_sharing,
+        .grammars = settings->grammar || settings->schema || settings->json_mode,
     };
 }
 
@@ -92,7 +94,9 @@ struct tern_process tern_session_process(const struct tern_session *s)
         .stacks = tern_team_bytes(limits->n_threads),
         .windows = s->files.windows.size,
         .image = image_bytes(s),
-        .tools = (uint64_t)limits->n_seqs * (OUTPUT + (uint64_t)limits->n_ctx * sizeof(tern_token)),
+        .tools = (uint64_t)limits->n_seqs *
+                     (OUTPUT + (uint64_t)limits->n_ctx * sizeof(tern_token)) +
+                 s->constraint.bytes,
     };
     p.total = tern_session_engine_bytes(&s->plan) + p.program + p.stacks + p.windows +
               p.image + p.tools;
@@ -183,6 +187,7 @@ void tern_session_close(struct tern_session *s)
     tern_os_unmap(s->team_memory);
     for (size_t i = 0; i < TERN_N_ARENAS; i++)
         tern_os_unmap(s->arenas[i]);
+    tern_os_unmap(s->constraint.memory);
     tern_os_unmap(s->model_memory);
     if (s->files.n_parts)
         tern_os_close_model(&s->files);

@@ -5,6 +5,7 @@
 
 #include "platform/os/host.h"
 #include "tools/args.h"
+#include "tools/constraint.h"
 #include "tools/out.h"
 
 struct tern_session {
@@ -18,6 +19,7 @@ struct tern_session {
     tern_team *team;
     tern_host host;
     tern_engine *engine;
+    struct tern_constraint constraint; /* what is generated is held to, if a grammar was given */
     tern_error error;
     uint64_t begun_ns;
     double load_s; /* from open to the last weight */

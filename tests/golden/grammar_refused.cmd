@@ -1,0 +1,3 @@
+# exit 1
+printf 'root ::= "a\\n" [c-e]+\n' > g.gbnf
+printf 'a\ncx' | $TERN grammar g.gbnf --match -

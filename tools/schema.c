@@ -1,0 +1,369 @@
+#include "tools/schema.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What rules are made of. White space is bounded, so that none is generated without end. Half of a
+ * surrogate pair is no character. */
+static const char builtin[] =
+    "ws ::= (\" \" | \"\\n\" [ \\t]{0,20})?\n"
+    "value ::= object | array | string | number | boolean | null\n"
+    "object ::= \"{\" ws (member (\",\" ws member)* ws)? \"}\"\n"
+    "member ::= string \":\" ws value\n"
+    "array ::= \"[\" ws (value (\",\" ws value)* ws)? \"]\"\n"
+    "string ::= \"\\\"\" char* \"\\\"\"\n"
+    "char ::= [^\"\\\\\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" unit)\n"
+    "unit ::= [0-9a-cA-CefEF] hex hex hex | [dD] [0-7] hex hex |\n"
+    "    [dD] [89abAB] hex hex \"\\\\u\" [dD] [c-fC-F] hex hex\n"
+    "hex ::= [0-9a-fA-F]\n"
+    "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,24})\n"
+    "number ::= integer (\".\" [0-9]{1,24})? ([eE] [+-]? [0-9]{1,3})?\n"
+    "boolean ::= \"true\" | \"false\"\n"
+    "null ::= \"null\"\n";
+
+bool tern_schema_fail(struct tern_schema *s, const char *at, const char *format, ...)
+{
+    char what[TERN_ARGS_LINE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (!s->failed)
+        snprintf(s->line, TERN_ARGS_LINE, "schema: at #%.100s: %.200s", at, what);
+    s->failed = true;
+    return false;
+}
+
+bool tern_schema_drop(struct tern_schema *s, const char *at, const char *keyword)
+{
+    if (!s->dropped)
+        return tern_schema_fail(s, at, "keyword '%s' can not be enforced", keyword);
+    tern_out_print(s->dropped, "at #%s: keyword '%s' is dropped\n", at, keyword);
+    return true;
+}
+
+json_t *tern_schema_keep(struct tern_schema *s, json_t *made)
+{
+    return json_array_append_new(s->made, made) ? NULL : made;
+}
+
+uint32_t tern_schema_rule(struct tern_schema *s, json_t *node, const char *at, const char *key)
+{
+    for (uint32_t i = 0; i < s->n_items; i++)
+        if (s->items[i].node == node)
+            return i;
+    if (s->n_items == s->cap_items) {
+        uint32_t cap = s->cap_items ? 2 * s->cap_items : 64;
+        struct tern_schema_item *more = realloc(s->items, cap * sizeof *more);
+        if (!more || s->n_items >= 8192) {
+            tern_schema_fail(s, at, "more schemas than there is memory for");
+            return 0;
+        }
+        s->items = more;
+        s->cap_items = cap;
+    }
+    struct tern_schema_item *item = &s->items[s->n_items];
+    item->node = node;
+    snprintf(item->at, sizeof item->at, "%.150s%s%.40s", at, *key ? "/" : "", key);
+    return s->n_items++;
+}
+
+/* --- text of the grammar --- */
+
+void tern_schema_literal(struct tern_out *o, const char *text, size_t n)
+{
+    tern_out_print(o, "\"");
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\')
+            tern_out_print(o, "\\%c", c);
+        else if (c < 0x20 || c == 0x7F)
+            tern_out_print(o, "\\x%02X", c);
+        else
+            tern_out_put(o, text + i, 1);
+    }
+    tern_out_print(o, "\"");
+}
+
+static char *shortest_real(double x)
+{
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            break;
+    }
+    if (!strpbrk(text, ".en"))
+        strcat(text, ".0");
+    return strdup(text);
+}
+
+/* A value as JSON, white space let in where it stands between values. */
+void tern_schema_json(struct tern_out *o, const json_t *value)
+{
+    char *text = json_is_real(value)
+                     ? shortest_real(json_real_value(value))
+                     : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    bool quoted = false, first = true;
+    size_t from = 0, n = text ? strlen(text) : 0;
+    for (size_t i = 0; i < n; i++) {
+        quoted ^= text[i] == '"';
+        i += quoted && text[i] == '\\';
+        const bool cut = !quoted && i + 1 < n && (text[i] == ',' || text[i] == ':');
+        if (!cut && i + 1 < n)
+            continue;
+        tern_out_print(o, first ? "" : " ws ");
+        tern_schema_literal(o, text + from, i + 1 - from);
+        first = false;
+        from = i + 1;
+    }
+    free(text);
+}
+
+/* --- types --- */
+
+static unsigned type_named(const char *name)
+{
+    static const char *const names[] = {"null", "boolean", "integer", "number", "string", "array",
+                                        "object"};
+    for (unsigned i = 0; name && i < 7; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i == 3 ? TERN_SCHEMA_NUMBER | TERN_SCHEMA_INTEGER : 1u << i;
+    return 0;
+}
+
+/* 0: a type that is not known. */
+unsigned tern_schema_types(const json_t *node)
+{
+    const json_t *type = json_object_get(node, "type");
+    unsigned types = 0;
+    if (!type)
+        return TERN_SCHEMA_ALL;
+    if (json_is_string(type))
+        return type_named(json_string_value(type));
+    for (size_t i = 0; i < json_array_size(type); i++) {
+        const unsigned one = type_named(json_string_value(json_array_get(type, i)));
+        if (!one)
+            return 0;
+        types |= one;
+    }
+    return types;
+}
+
+static unsigned type_of(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_NULL: return TERN_SCHEMA_NULL;
+    case JSON_TRUE: case JSON_FALSE: return TERN_SCHEMA_BOOLEAN;
+    case JSON_INTEGER: return TERN_SCHEMA_INTEGER;
+    case JSON_REAL:
+        return TERN_SCHEMA_NUMBER | (json_real_value(value) == floor(json_real_value(value))
+                                         ? TERN_SCHEMA_INTEGER : 0);
+    case JSON_STRING: return TERN_SCHEMA_STRING;
+    case JSON_ARRAY: return TERN_SCHEMA_ARRAY;
+    default: return TERN_SCHEMA_OBJECT;
+    }
+}
+
+/* --- keywords --- */
+
+static const char *const annotations[] = {
+    "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated",
+    "readOnly", "writeOnly", "$defs", "definitions", "contentEncoding", "contentMediaType",
+    "contentSchema", "$vocabulary", "$anchor", NULL,
+};
+/* What is not kept to, and of which types it speaks. */
+static const struct { const char *name; unsigned types; } refused[] = {
+    {"not", TERN_SCHEMA_ALL}, {"if", TERN_SCHEMA_ALL}, {"then", 0}, {"else", 0},
+    {"dependentRequired", TERN_SCHEMA_OBJECT}, {"dependentSchemas", TERN_SCHEMA_OBJECT},
+    {"dependencies", TERN_SCHEMA_OBJECT}, {"propertyNames", TERN_SCHEMA_OBJECT},
+    {"minProperties", TERN_SCHEMA_OBJECT}, {"maxProperties", TERN_SCHEMA_OBJECT},
+    {"unevaluatedProperties", TERN_SCHEMA_OBJECT}, {"unevaluatedItems", TERN_SCHEMA_ARRAY},
+    {"uniqueItems", TERN_SCHEMA_ARRAY}, {"contains", TERN_SCHEMA_ARRAY},
+    {"minContains", 0}, {"maxContains", 0},
+    {"multipleOf", TERN_SCHEMA_INTEGER | TERN_SCHEMA_NUMBER}, {"$dynamicRef", TERN_SCHEMA_ALL},
+    {"$recursiveRef", TERN_SCHEMA_ALL}, {"extends", TERN_SCHEMA_ALL},
+    {"disallow", TERN_SCHEMA_ALL}, {"divisibleBy", TERN_SCHEMA_INTEGER | TERN_SCHEMA_NUMBER},
+};
+
+static bool says_nothing(const char *name, const json_t *value)
+{
+    if (strcmp(name, "uniqueItems") == 0)
+        return json_is_false(value);
+    if (strcmp(name, "minProperties") == 0)
+        return json_is_integer(value) && json_integer_value(value) == 0;
+    return (strncmp(name, "unevaluated", 11) == 0 || strcmp(name, "propertyNames") == 0) &&
+           (json_is_true(value) || (json_is_object(value) && !json_object_size(value)));
+}
+
+static bool check_keywords(struct tern_schema *s, const json_t *node, const char *at)
+{
+    const unsigned types = tern_schema_types(node);
+    if (!types)
+        return tern_schema_fail(s, at, "keyword 'type' names a type that is not known");
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const json_t *value = json_object_get(node, refused[i].name);
+        if (value && refused[i].types & types && !says_nothing(refused[i].name, value) &&
+            !tern_schema_drop(s, at, refused[i].name))
+            return false;
+    }
+    return true;
+}
+
+static bool is_annotation(const char *key)
+{
+    for (size_t i = 0; annotations[i]; i++)
+        if (strcmp(key, annotations[i]) == 0)
+            return true;
+    return false;
+}
+
+/* --- rules --- */
+
+/* The values of enum, or of const, that the type lets in. */
+static bool write_values(struct tern_schema *s, json_t *node, const char *at)
+{
+    json_t *values = json_object_get(node, "enum"), *only = json_object_get(node, "const");
+    const unsigned types = tern_schema_types(node);
+    const char *key;
+    json_t *value;
+    size_t n = 0;
+    json_object_foreach(node, key, value)
+        if (strcmp(key, "enum") != 0 && strcmp(key, "const") != 0 && strcmp(key, "type") != 0 &&
+            !is_annotation(key) && !tern_schema_drop(s, at, key))
+            return false;
+    if (values && !json_is_array(values))
+        return tern_schema_fail(s, at, "keyword 'enum' is no list");
+    for (size_t i = 0; i < (values ? json_array_size(values) : 1); i++) {
+        value = values ? json_array_get(values, i) : only;
+        if (!(type_of(value) & types) || (only && !json_equal(value, only)))
+            continue;
+        tern_out_print(s->o, n++ ? " | " : "");
+        tern_schema_json(s->o, value);
+    }
+    tern_out_print(s->o, n ? "\n" : "[]\n");
+    return true;
+}
+
+/* Each branch with what stands beside the list. */
+static bool write_branches(struct tern_schema *s, json_t *node, const char *at, const char *list)
+{
+    json_t *branches = json_object_get(node, list), *base = json_copy(node);
+    const size_t n = json_array_size(branches);
+    if (!base || !tern_schema_keep(s, base) || !n)
+        return tern_schema_fail(s, at, "keyword '%s' is no list of schemas", list);
+    json_object_del(base, list);
+    for (size_t i = 0; i < n; i++) {
+        json_t *branch = tern_schema_flatten(s, json_array_get(branches, i), at);
+        json_t *one = branch ? tern_schema_merge(s, base, branch, at) : NULL;
+        char key[40];
+        if (!one)
+            return false;
+        for (size_t k = 0; strcmp(list, "oneOf") == 0 && k < i; k++)
+            if (!tern_schema_disjoint(s, json_array_get(branches, i), json_array_get(branches, k),
+                                      at, 0) && !tern_schema_drop(s, at, "oneOf"))
+                return false;
+        snprintf(key, sizeof key, "%s/%zu", list, i);
+        /* A branch that nothing is merged into keeps its rule, which others may refer to. */
+        json_t *own = json_array_get(branches, i);
+        tern_out_print(s->o, i ? " | r%u" : "r%u",
+                       tern_schema_rule(s, json_object_size(base) ? one : own, at, key));
+    }
+    tern_out_print(s->o, "\n");
+    return !s->failed;
+}
+
+/* One alternative a type. */
+static bool write_types(struct tern_schema *s, json_t *node, const char *at, uint32_t rule)
+{
+    const unsigned types = tern_schema_types(node);
+    static struct tern_out more;
+    bool ok = true, any = false;
+    tern_out_open(&more, -1);
+    for (unsigned type = 1; ok && type <= TERN_SCHEMA_OBJECT; type <<= 1) {
+        const bool number = type == TERN_SCHEMA_INTEGER && types & TERN_SCHEMA_NUMBER;
+        if (!(types & type) || number)
+            continue;
+        tern_out_print(s->o, any ? " | " : "");
+        any = true;
+        if (type == TERN_SCHEMA_OBJECT)
+            ok = tern_schema_object(s, node, at, rule, &more);
+        else if (type == TERN_SCHEMA_ARRAY)
+            ok = tern_schema_array(s, node, at, rule, &more);
+        else if (type == TERN_SCHEMA_STRING)
+            ok = tern_schema_string(s, node, at, rule, &more);
+        else if (type == TERN_SCHEMA_INTEGER || type == TERN_SCHEMA_NUMBER)
+            ok = tern_schema_number(s, node, at, rule, type == TERN_SCHEMA_INTEGER, &more);
+        else
+            tern_out_print(s->o, type == TERN_SCHEMA_NULL ? "null" : "boolean");
+    }
+    tern_out_print(s->o, "\n");
+    if (more.n)
+        tern_out_put(s->o, more.grown, more.n);
+    tern_out_free(&more);
+    return ok;
+}
+
+static bool write_rule(struct tern_schema *s, uint32_t rule)
+{
+    json_t *node = s->items[rule].node;
+    char at[TERN_SCHEMA_AT];
+    memcpy(at, s->items[rule].at, sizeof at);
+    tern_out_print(s->o, "r%u ::= ", rule);
+    if (json_is_boolean(node)) {
+        tern_out_print(s->o, json_is_true(node) ? "value\n" : "[]\n");
+        return true;
+    }
+    if (!json_is_object(node))
+        return tern_schema_fail(s, at, "an object, true or false needed");
+    json_t *target = json_object_get(node, "$ref");
+    json_t *flat = tern_schema_flatten(s, node, at);
+    if (!flat || !check_keywords(s, flat, at))
+        return false;
+    if (target && json_object_size(node) == 1) {
+        tern_out_print(s->o, "r%u\n", tern_schema_rule(s, flat, at, "$ref"));
+        return true;
+    }
+    if (json_object_get(flat, "enum") || json_object_get(flat, "const"))
+        return write_values(s, flat, at);
+    if (json_object_get(flat, "anyOf"))
+        return write_branches(s, flat, at, "anyOf");
+    if (json_object_get(flat, "oneOf"))
+        return write_branches(s, flat, at, "oneOf");
+    return write_types(s, flat, at, rule);
+}
+
+void tern_schema_write_object(struct tern_out *gbnf)
+{
+    tern_out_print(gbnf, "root ::= object\n");
+    tern_out_put(gbnf, builtin, sizeof builtin - 1);
+}
+
+bool tern_schema_write(tern_text json, struct tern_out *gbnf, struct tern_out *dropped,
+                       char line[TERN_ARGS_LINE])
+{
+    struct tern_schema s = {.o = gbnf, .dropped = dropped, .line = line};
+    json_error_t error;
+    s.root = json_loadb(json.data, json.size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+    if (!s.root) {
+        snprintf(line, TERN_ARGS_LINE, "schema: line %d, column %d: %.200s", error.line,
+                 error.column, error.text);
+        return false;
+    }
+    s.made = json_array();
+    s.flat_of = json_object();
+    tern_out_print(gbnf, "root ::= r0\n");
+    tern_schema_rule(&s, s.root, "", "");
+    for (uint32_t i = 0; !s.failed && i < s.n_items; i++)
+        if (!write_rule(&s, i))
+            s.failed = true;
+    tern_out_put(gbnf, builtin, sizeof builtin - 1);
+    json_decref(s.made);
+    json_decref(s.flat_of);
+    json_decref(s.root);
+    free(s.items);
+    return !s.failed;
+}
