@@ -124,26 +124,26 @@ TERN_INLINE void tile(const struct tern_codes_avx2 *f, const struct tern_expande
 /* What is read next. */
 struct tern_next { const uint8_t *at; size_t bytes; };
 
-/* The same for any number of tokens; some of what is read next is asked for with each. */
+/* The same for any number of tokens; some of what is read next is asked for with each tile. Two or
+ * three that are left are rare (a few tokens have kernels of their own), and take tiles of one. */
 TERN_INLINE void tiles(const struct tern_codes_avx2 *f, const struct tern_expanded *w,
                        size_t n_subs, struct tern_tile a, size_t n_tokens, struct tern_next next)
 {
-    const size_t ask = n_tokens < 4 ? next.bytes : (next.bytes / (n_tokens / 4) + 63) / 64 * 64;
-    for (; n_tokens >= 4; n_tokens -= 4) {
-        prefetch(next.at, 0, ask);
-        next.at += ask;
-        tile(f, w, n_subs, a, 4);
-        a.q += 4 * TERN_SUB * a.n_blocks;
-        a.d += 4 * a.n_blocks;
-        a.sum += 8 * a.n_blocks;
-        a.side += 4 * a.n_blocks;
-        a.dst += 4 * a.dst_stride;
-    }
-    switch (n_tokens) {
-    case 3: tile(f, w, n_subs, a, 3); break;
-    case 2: tile(f, w, n_subs, a, 2); break;
-    case 1: tile(f, w, n_subs, a, 1); break;
-    default: break;
+    const size_t ask = n_tokens < 4 ? 0 : (next.bytes / (n_tokens / 4) + 63) / 64 * 64;
+    for (size_t n; n_tokens > 0; n_tokens -= n) {
+        n = n_tokens < 4 ? 1 : 4;
+        if (n == 4) {
+            prefetch(next.at, 0, ask);
+            next.at += ask;
+            tile(f, w, n_subs, a, 4);
+        } else {
+            tile(f, w, n_subs, a, 1);
+        }
+        a.q += n * TERN_SUB * a.n_blocks;
+        a.d += n * a.n_blocks;
+        a.sum += 2 * n * a.n_blocks;
+        a.side += n * a.n_blocks;
+        a.dst += n * a.dst_stride;
     }
 }
 
