@@ -129,7 +129,7 @@ static bool take_token(struct tern_gbnf *b, uint32_t from, uint32_t to)
 {
     const bool not = peek(b) == '!';
     const size_t begin = b->at;
-    uint32_t token;
+    uint32_t token = 0;
     b->at += not;
     if (peek(b) != '<')
         return tern_gbnf_wrong(b, begin, "a token <...> expected behind !");
