@@ -30,19 +30,33 @@ static __m256 load_scores(const float *s, size_t i, size_t lo, size_t hi, __m256
     return _mm256_blendv_ps(other, _mm256_maskload_ps(s + i, mask), _mm256_castsi256_ps(mask));
 }
 
-static float max_score(const float *s, size_t lo, size_t hi)
+static float highest_lane(__m256 m8)
 {
-    /* max returns its second operand when the first is NaN, so NaNs drop out. */
-    const __m256 lowest = _mm256_set1_ps(-INFINITY);
-    __m256 a = lowest, b = lowest;
-    for (size_t i = lo & ~(size_t)15; i < hi; i += 16) {
-        a = _mm256_max_ps(load_scores(s, i, lo, hi, lowest), a);
-        b = _mm256_max_ps(load_scores(s, i + 8, lo, hi, lowest), b);
-    }
-    const __m256 m8 = _mm256_max_ps(a, b);
     __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(m8), _mm256_extractf128_ps(m8, 1));
     m4 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
     return _mm_cvtss_f32(_mm_max_ss(m4, _mm_movehdup_ps(m4)));
+}
+
+/* The maximum of s[lo .. hi - 1]; *near where all from `first` to `last` (multiples of 16) are at
+ * most 87 below it. max and min return their second operand when the first is NaN, so NaNs drop
+ * out. */
+static float max_score(const float *s, size_t lo, size_t hi, size_t first, size_t last, bool *near)
+{
+    const __m256 lowest = _mm256_set1_ps(-INFINITY), sign = _mm256_set1_ps(-0.0f);
+    __m256 a = lowest, b = lowest, least_a = _mm256_set1_ps(INFINITY), least_b = least_a;
+    for (size_t i = first; i < last; i += 16) {
+        a = _mm256_max_ps(_mm256_loadu_ps(s + i), a);
+        b = _mm256_max_ps(_mm256_loadu_ps(s + i + 8), b);
+        least_a = _mm256_min_ps(_mm256_loadu_ps(s + i), least_a);
+        least_b = _mm256_min_ps(_mm256_loadu_ps(s + i + 8), least_b);
+    }
+    for (size_t i = lo & ~(size_t)7; i < first && i < hi; i += 8)
+        a = _mm256_max_ps(load_scores(s, i, lo, hi, lowest), a);
+    for (size_t i = first > last ? hi : last; i < hi; i += 8)
+        b = _mm256_max_ps(load_scores(s, i, lo, hi, lowest), b);
+    const float max = highest_lane(_mm256_max_ps(a, b));
+    *near = max + highest_lane(_mm256_xor_ps(_mm256_min_ps(least_a, least_b), sign)) <= 87.0f;
+    return max;
 }
 
 /* exp of 8 scores in place; lanes outside lo .. hi are not written and count as 0. */
@@ -59,14 +73,32 @@ static __m256 exp_scores(float *s, size_t i, size_t lo, size_t hi, __m256 max)
     return _mm256_and_ps(p, _mm256_castsi256_ps(mask));
 }
 
+/* exp of 16 scores of which none is more than 87 below the maximum. */
+static void exp_near(float *s, __m256 max, __m256 *low, __m256 *high)
+{
+    const __m256 a = exp_minus_near_avx2(_mm256_sub_ps(max, _mm256_loadu_ps(s)));
+    const __m256 b = exp_minus_near_avx2(_mm256_sub_ps(max, _mm256_loadu_ps(s + 8)));
+    _mm256_storeu_ps(s, a);
+    _mm256_storeu_ps(s + 8, b);
+    *low = _mm256_add_ps(*low, a);
+    *high = _mm256_add_ps(*high, b);
+}
+
 float tern_softmax_avx2(float *s, size_t lo, size_t hi, float *m)
 {
-    const float max = max_score(s, lo, hi);
+    bool near;
+    const size_t first = (lo + 15) & ~(size_t)15, last = hi & ~(size_t)15;
+    const float max = max_score(s, lo, hi, first, last, &near);
     const __m256 maxima = _mm256_set1_ps(max);
     __m256 low = _mm256_setzero_ps(), high = _mm256_setzero_ps();
-    for (size_t i = lo & ~(size_t)15; i < hi; i += 16) {
+    for (size_t i = lo & ~(size_t)15; i < hi;) {
+        for (; near && i >= first && i < last; i += 16)
+            exp_near(s + i, maxima, &low, &high);
+        if (i >= hi)
+            break;
         low = _mm256_add_ps(low, exp_scores(s, i, lo, hi, maxima));
         high = _mm256_add_ps(high, exp_scores(s, i + 8, lo, hi, maxima));
+        i += 16;
     }
     const float sum = sum16_avx2(low, high);
     *m = sum == sum ? max + 0.0f : NAN;
@@ -114,18 +146,48 @@ struct tile {
     struct look *look;
 };
 
+/* One token's values times its weights for n_rows rows. Of the fewer of weights and vectors all
+ * stay in registers, the others take turns in one. */
+INLINE void add_token(__m256 *acc, const uint8_t *row, const float *w, enum kind kind, int n_rows,
+                      int n_vectors)
+{
+    const int step = kind == F32 ? 32 : kind == F16 ? 16 : 8;
+    __m256 kept[3];
+    if (n_rows < n_vectors) {
+#pragma GCC unroll 3
+        for (int r = 0; r < n_rows; r++)
+            kept[r] = _mm256_broadcast_ss(w + r * TERN_CHUNK);
+#pragma GCC unroll 8
+        for (int j = 0; j < n_vectors; j++) {
+            const __m256 x = widen(row + step * j, kind);
+#pragma GCC unroll 3
+            for (int r = 0; r < n_rows; r++)
+                acc[r * n_vectors + j] = _mm256_fmadd_ps(kept[r], x, acc[r * n_vectors + j]);
+        }
+        return;
+    }
+#pragma GCC unroll 3
+    for (int j = 0; j < n_vectors; j++)
+        kept[j] = widen(row + step * j, kind);
+#pragma GCC unroll 6
+    for (int r = 0; r < n_rows; r++) {
+        const __m256 x = _mm256_broadcast_ss(w + r * TERN_CHUNK);
+#pragma GCC unroll 3
+        for (int j = 0; j < n_vectors; j++)
+            acc[r * n_vectors + j] = _mm256_fmadd_ps(x, kept[j], acc[r * n_vectors + j]);
+    }
+}
+
 /* n_rows x n_vectors chains over the tokens, for dims d .. d + 8 n_vectors; both are constants
- * where this is inlined. Of the fewer of weights and vectors all stay in registers, the others
- * take turns in one. */
+ * where this is inlined. */
 INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows, int n_vectors)
 {
     const size_t row_bytes = t->row_bytes, at = offset_of(d, kind);
-    const int step = kind == F32 ? 32 : kind == F16 ? 16 : 8;
     const struct look look = *t->look;
     const size_t upto = look.done + look.share < look.n_lines ? look.done + look.share
                                                                : look.n_lines;
     t->look->done = upto;
-    __m256 acc[MAX_ACCS], kept[3];
+    __m256 acc[MAX_ACCS];
 #pragma GCC unroll 12
     for (int i = 0; i < n_rows * n_vectors; i++)
         acc[i] = _mm256_loadu_ps(t->o + (size_t)(i / n_vectors) * t->o_stride + d +
@@ -136,34 +198,14 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
         const uint8_t *row = t->block[b] + from % 16 * row_bytes + at;
         for (size_t i = look.done; i < upto && look.block[b]; i++)
             _mm_prefetch((const char *)look.block[b] + 64 * i, _MM_HINT_T1);
-#pragma GCC unroll 2
-        for (; from < end; from++, w++, row += row_bytes) {
-            if (n_rows < n_vectors) {
-#pragma GCC unroll 3
-                for (int r = 0; r < n_rows; r++)
-                    kept[r] = _mm256_broadcast_ss(w + r * TERN_CHUNK);
-#pragma GCC unroll 8
-                for (int j = 0; j < n_vectors; j++) {
-                    const __m256 x = widen(row + step * j, kind);
-#pragma GCC unroll 3
-                    for (int r = 0; r < n_rows; r++)
-                        acc[r * n_vectors + j] =
-                            _mm256_fmadd_ps(kept[r], x, acc[r * n_vectors + j]);
-                }
-            } else {
-#pragma GCC unroll 3
-                for (int j = 0; j < n_vectors; j++)
-                    kept[j] = widen(row + step * j, kind);
-#pragma GCC unroll 6
-                for (int r = 0; r < n_rows; r++) {
-                    const __m256 x = _mm256_broadcast_ss(w + r * TERN_CHUNK);
-#pragma GCC unroll 3
-                    for (int j = 0; j < n_vectors; j++)
-                        acc[r * n_vectors + j] =
-                            _mm256_fmadd_ps(x, kept[j], acc[r * n_vectors + j]);
-                }
-            }
+        if (end - from == 16) {
+#pragma GCC unroll 4
+            for (int i = 0; i < 16; i++, w++, row += row_bytes)
+                add_token(acc, row, w, kind, n_rows, n_vectors);
+            from = end;
         }
+        for (; from < end; from++, w++, row += row_bytes)
+            add_token(acc, row, w, kind, n_rows, n_vectors);
     }
 #pragma GCC unroll 12
     for (int i = 0; i < n_rows * n_vectors; i++)
@@ -229,11 +271,22 @@ INLINE void run_span(struct tile t, size_t first, size_t n_rows, size_t from, si
     }
 }
 
+/* Not memset, and hidden from a compiler that would make one of it: for so few bytes it takes
+ * longer to begin than to do. */
 INLINE void zero_rows(const struct tern_values *v, size_t d, size_t n)
 {
-    for (size_t r = 0; r < v->n_rows; r++)
-        if (v->lo[r] < v->hi[r])
-            memset(v->o + r * v->o_stride + d, 0, n * sizeof *v->o);
+    __m256 zero = _mm256_setzero_ps();
+    __asm__("" : "+x"(zero));
+    for (size_t r = 0; r < v->n_rows; r++) {
+        if (v->lo[r] == v->hi[r])
+            continue;
+        float *o = v->o + r * v->o_stride + d;
+        size_t i = 0;
+        for (; i + 8 <= n; i += 8)
+            _mm256_storeu_ps(o + i, zero);
+        for (; i < n; i++)
+            o[i] = _mm256_cvtss_f32(zero);
+    }
 }
 
 /* n dims of 1 .. MAX_ROWS rows, which see lo .. hi, added to what o holds. */
@@ -295,19 +348,24 @@ struct codes_scratch {
 };
 _Static_assert(sizeof(struct codes_scratch) <= TERN_ATTENTION_SCRATCH(1), "scratch");
 
-/* 8 halves, some bytes apart. */
+INLINE __m128i load_128(const uint8_t *at)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)at);
+}
+
+/* 8 halves, row_bytes (more than 16) apart: each is read where it falls in its lane, with what
+ * lies before it in its row and after it in its block. */
 INLINE __m256 load_scales(const uint8_t *at, size_t row_bytes)
 {
-    __m128i x = _mm_cvtsi32_si128(tern_load_u16(at));
-    x = _mm_insert_epi16(x, tern_load_u16(at + row_bytes), 1);
-    x = _mm_insert_epi16(x, tern_load_u16(at + 2 * row_bytes), 2);
-    x = _mm_insert_epi16(x, tern_load_u16(at + 3 * row_bytes), 3);
-    at += 4 * row_bytes;
-    __m128i y = _mm_cvtsi32_si128(tern_load_u16(at));
-    y = _mm_insert_epi16(y, tern_load_u16(at + row_bytes), 1);
-    y = _mm_insert_epi16(y, tern_load_u16(at + 2 * row_bytes), 2);
-    y = _mm_insert_epi16(y, tern_load_u16(at + 3 * row_bytes), 3);
-    return _mm256_cvtph_ps(_mm_unpacklo_epi64(x, y));
+    const size_t step = row_bytes - 2;
+    __m128i x = _mm_blend_epi16(load_128(at), load_128(at + step), 0x02);
+    x = _mm_blend_epi16(x, load_128(at + 2 * step), 0x04);
+    x = _mm_blend_epi16(x, load_128(at + 3 * step), 0x08);
+    at += 4 * step;
+    __m128i y = _mm_blend_epi16(load_128(at), load_128(at + step), 0x20);
+    y = _mm_blend_epi16(y, load_128(at + 2 * step), 0x40);
+    y = _mm_blend_epi16(y, load_128(at + 3 * step), 0x80);
+    return _mm256_cvtph_ps(_mm_blend_epi16(x, y, 0xf0));
 }
 
 /* Scales of tokens from .. to - 1, which lie at this offset in their rows. */
@@ -328,31 +386,50 @@ INLINE void spread_scales(const struct tern_values *v, size_t offset, size_t fro
     }
 }
 
+INLINE void weigh_rows(const float *p, size_t from, size_t to, struct codes_scratch *own, int n)
+{
+    for (size_t t = from & ~(size_t)7; t < to; t += 8) {
+        const __m256 scale = _mm256_loadu_ps(own->scale + t);
+#pragma GCC unroll 6
+        for (int i = 0; i < n; i++)
+            _mm256_storeu_ps(own->w[i] + t,
+                             _mm256_mul_ps(_mm256_loadu_ps(p + i * TERN_CHUNK + t), scale));
+    }
+}
+
 /* w[row][token] = p * scale, eight tokens at a time; what nobody sees is multiplied too. */
 INLINE void weigh(const struct tern_values *v, size_t r, size_t n, size_t from, size_t to,
                   struct codes_scratch *own)
 {
-    for (size_t t = from & ~(size_t)7; t < to; t += 8) {
-        const __m256 scale = _mm256_loadu_ps(own->scale + t);
-        for (size_t i = 0; i < n; i++)
-            _mm256_storeu_ps(own->w[i] + t,
-                _mm256_mul_ps(_mm256_loadu_ps(v->p + (r + i) * TERN_CHUNK + t), scale));
+    const float *p = v->p + r * TERN_CHUNK;
+    switch (n) {
+    case 1: weigh_rows(p, from, to, own, 1); break;
+    case 2: weigh_rows(p, from, to, own, 2); break;
+    case 3: weigh_rows(p, from, to, own, 3); break;
+    case 4: weigh_rows(p, from, to, own, 4); break;
+    case 5: weigh_rows(p, from, to, own, 5); break;
+    default: weigh_rows(p, from, to, own, 6); break;
     }
 }
 
-/* Codes of tokens from .. to - 1 at this offset, less their zero point. */
+/* Codes of tokens from .. to - 1, at this offset, less their zero point: two tokens at a time, low
+ * halves before high ones. A token that is not asked for has its neighbour's. */
 INLINE void spread_codes(const struct tern_values *v, size_t offset, size_t from, size_t to,
                          int8_t (*codes)[32])
 {
-    const __m128i eight = _mm_set1_epi8(8), mask = _mm_set1_epi8(15);
-    for (size_t t = from; t < to; t++) {
-        const uint8_t *at = v->block[t / 16] + t % 16 * v->row_bytes + offset;
-        const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)at);
-        const __m128i low = _mm_and_si128(x, mask);
-        const __m128i high = _mm_and_si128(_mm_srli_epi16(x, 4), mask);
-        __m128i *to_codes = (__m128i *)(void *)codes[t];
-        _mm_store_si128(to_codes, _mm_sub_epi8(low, eight));
-        _mm_store_si128(to_codes + 1, _mm_sub_epi8(high, eight));
+    const __m256i eight = _mm256_set1_epi8(8), mask = _mm256_set1_epi8(15);
+    for (size_t t = from & ~(size_t)1; t < to; t += 2) {
+        const uint8_t *even = v->block[t / 16] + t % 16 * v->row_bytes + offset;
+        const uint8_t *odd = even + v->row_bytes;
+        const __m128i one = load_128(t < from ? odd : even);
+        const __m128i two = load_128(t + 1 < to ? odd : even);
+        const __m256i x = _mm256_inserti128_si256(_mm256_castsi128_si256(one), two, 1);
+        const __m256i low = _mm256_sub_epi8(_mm256_and_si256(x, mask), eight);
+        const __m256i high =
+            _mm256_sub_epi8(_mm256_and_si256(_mm256_srli_epi16(x, 4), mask), eight);
+        __m256i *put = (__m256i *)(void *)codes[t];
+        _mm256_store_si256(put, _mm256_permute2x128_si256(low, high, 0x20));
+        _mm256_store_si256(put + 1, _mm256_permute2x128_si256(low, high, 0x31));
     }
 }
 

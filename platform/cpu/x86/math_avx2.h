@@ -48,6 +48,14 @@ static inline __m256 exp_minus_avx2(__m256 x)
     return _mm256_mul_ps(large, _mm256_set1_ps(0x1p-24f));
 }
 
+/* tern_exp(-x) for x of 0 .. 87 and NaN: 2^n is a normal number. */
+static inline __m256 exp_minus_near_avx2(__m256 x)
+{
+    __m256 t;
+    const __m256 p = exp_minus_parts_avx2(x, &t);
+    return _mm256_mul_ps(p, power_avx2(t, 1.0f));
+}
+
 /* 1 + tern_exp(-x). Above 87 that is 1 whatever the power is; n is 128 at most, and 2^(n - 1) a
  * normal number. */
 static inline __m256 one_plus_exp_minus_avx2(__m256 x)

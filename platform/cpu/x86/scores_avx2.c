@@ -2,7 +2,7 @@
  *
  * The matrix kernels could do this block by block, and the reference does; but a call for 16
  * tokens is all overhead, and their tiles are made for hundreds of panels. Here a panel is read
- * once, straight from the cache, for up to eight query rows at a time (the heads that share a KV
+ * once, straight from the cache, for up to six query rows at a time (of the heads that share a KV
  * head), whose sums all stay in registers. The chunk's values are asked for meanwhile, a few lines
  * at a time, as the values' kernel asks for the next keys: so memory works all the time, and the
  * block table may scatter blocks where no hardware prefetcher looks.
@@ -27,9 +27,10 @@ TERN_INLINE void look_ahead(const struct tern_scores *s, size_t b, size_t part, 
  * Queries are laid out first as the sums take them, so that a row's next four numbers lie at a
  * constant distance. Codes of 8 bits are widened to 16 for all rows: two multiplications an
  * instruction then need no work on the signs, which would take the same ports. Of 4 k of a token
- * the even two and the odd two are pairs; sums of integers know no order. */
+ * the even two and the odd two are pairs; sums of integers know no order. A query's pair, once in
+ * all lanes, serves both halves of a panel. */
 
-enum { MAX_ROWS = 8, MAX_GROUPS = 4 };
+enum { MAX_ROWS = 6, MAX_GROUPS = 4 };
 
 /* Rows row .. row + n - 1: q[sub][16][n] pairs of 16 bits, or [sub][8][n] times 4 bytes. */
 struct group {
@@ -39,9 +40,15 @@ struct group {
     int32_t *side; /* [sub][n]: -8 * sum, for codes of 4 bits */
 };
 
-static int32_t pair(int8_t a, int8_t b)
+/* Bytes at even and at odd places as 16 bits. */
+TERN_INLINE __m256i even_bytes(__m256i x)
 {
-    return (int32_t)((uint32_t)(uint16_t)a | (uint32_t)(uint16_t)b << 16);
+    return _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8);
+}
+
+TERN_INLINE __m256i odd_bytes(__m256i x)
+{
+    return _mm256_srai_epi16(x, 8);
 }
 
 /* One block of 32 of one row. */
@@ -49,15 +56,15 @@ static void pack_row(const struct group *g, const struct tern_acts *a, size_t su
                      bool four)
 {
     const size_t at = (g->row + i) * a->n_blocks + sub;
-    const int8_t *q = a->q + TERN_SUB * at;
+    const __m256i q = load_256(a->q + TERN_SUB * at);
     int32_t *to = g->q + sub * (four ? 8 : 16) * g->n + i;
-    for (size_t j = 0; j < TERN_SUB / 4; j++, q += 4) {
-        if (four) {
-            memcpy(to + j * g->n, q, 4);
-            continue;
-        }
-        to[2 * j * g->n] = pair(q[0], q[2]);
-        to[(2 * j + 1) * g->n] = pair(q[1], q[3]);
+    int32_t runs[2][8];
+    _mm256_storeu_si256((__m256i *)(void *)runs[0], four ? q : even_bytes(q));
+    _mm256_storeu_si256((__m256i *)(void *)runs[1], odd_bytes(q));
+    for (size_t j = 0; j < TERN_SUB / 4; j++) {
+        to[(four ? j : 2 * j) * g->n] = runs[0][j];
+        if (!four)
+            to[(2 * j + 1) * g->n] = runs[1][j];
     }
     g->d[sub * g->n + i] = a->d[at];
     g->side[sub * g->n + i] = -8 * (a->sum[2 * at] + a->sum[2 * at + 1]);
@@ -71,9 +78,7 @@ static size_t pack_queries(const struct tern_scores *s, bool four, struct group 
     size_t n_groups = 0;
     for (size_t r = 0; r < n_rows;) {
         const size_t left = n_rows - r;
-        const size_t n = left <= MAX_ROWS       ? left
-                         : left < 2 * MAX_ROWS ? (left + 1) / 2
-                                               : MAX_ROWS;
+        const size_t n = left / ((left + MAX_ROWS - 1) / MAX_ROWS); /* as even as can be */
         struct group *g = &groups[n_groups++];
         *g = (struct group){r, n, room, (float *)(void *)(room + n_subs * n * 16),
                             room + n_subs * n * 17};
@@ -86,46 +91,64 @@ static size_t pack_queries(const struct tern_scores *s, bool four, struct group 
     return n_groups;
 }
 
-/* sum[i] of n rows: code * q over 32 k of 8 tokens. */
-TERN_INLINE void dots_8(const uint8_t *w, const int32_t *q, int n, __m256i *sum)
+/* sum[half * n + i] of n rows: code * q over 32 k of 8 tokens. Codes of 4 bits have their zero
+ * point not yet off, and eight of their products fit 16 bits. */
+TERN_INLINE void dots(const uint8_t *w, const int32_t *q, bool four, int n, __m256i *sum)
 {
-#pragma GCC unroll 8
-    for (int i = 0; i < n; i++)
+    const int n_runs = four ? 4 : 8;
+#pragma GCC unroll 12
+    for (int i = 0; i < 2 * n; i++)
         sum[i] = _mm256_setzero_si256();
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; j++, q += 2 * n) {
-        const __m256i x = load_256(w + 64 * j), odd = _mm256_srai_epi16(x, 8);
-        const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
+    for (int j = 0; j < 2 * n_runs; j++, q += n) {
+        const int run = four ? j % 4 : j / 2;
+        const bool high = four ? j >= 4 : j % 2;
+        __m256i x = load_256(w + 64 * run), y = load_256(w + 64 * run + 32);
+        x = four ? high ? high_nibbles(x) : low_nibbles(x) : high ? odd_bytes(x) : even_bytes(x);
+        y = four ? high ? high_nibbles(y) : low_nibbles(y) : high ? odd_bytes(y) : even_bytes(y);
+#pragma GCC unroll 6
         for (int i = 0; i < n; i++) {
-            const __m256i a = _mm256_madd_epi16(even, _mm256_set1_epi32(q[i]));
-            const __m256i b = _mm256_madd_epi16(odd, _mm256_set1_epi32(q[n + i]));
-            sum[i] = in_order(_mm256_add_epi32(sum[i], a));
-            sum[i] = in_order(_mm256_add_epi32(sum[i], b));
+            const __m256i r = _mm256_set1_epi32(q[i]);
+            if (four) {
+                sum[i] = in_order(_mm256_add_epi16(sum[i], _mm256_maddubs_epi16(x, r)));
+                sum[n + i] = in_order(_mm256_add_epi16(sum[n + i], _mm256_maddubs_epi16(y, r)));
+            } else {
+                sum[i] = in_order(_mm256_add_epi32(sum[i], _mm256_madd_epi16(x, r)));
+                sum[n + i] = in_order(_mm256_add_epi32(sum[n + i], _mm256_madd_epi16(y, r)));
+            }
         }
     }
 }
 
-/* The same for codes of 4 bits, with the zero point not yet off: eight products fit 16 bits. */
-TERN_INLINE void dots_4(const uint8_t *w, const int32_t *q, int n, __m256i *sum)
+/* One block of 32 k of a panel, and the scores of 16 tokens that it is added to. */
+struct part {
+    const uint8_t *scales; /* of the keys */
+    const float *d;        /* of the queries */
+    const int32_t *side;
+    float *at;
+    float scale;
+};
+
+/* All of first (the chains begin), last (they are scaled), four and n are constants. */
+TERN_INLINE void add_sums(const struct part *p, const __m256i *sum, bool first, bool last,
+                          bool four, int n)
 {
-#pragma GCC unroll 8
-    for (int i = 0; i < n; i++)
-        sum[i] = _mm256_setzero_si256();
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++, q += n) {
-        const __m256i x = load_256(w + 64 * j), low = low_nibbles(x), high = high_nibbles(x);
-#pragma GCC unroll 8
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; half++) {
+        const __m256 scales = load_f16(p->scales + 16 * half);
+#pragma GCC unroll 6
         for (int i = 0; i < n; i++) {
-            const __m256i a = _mm256_maddubs_epi16(low, _mm256_set1_epi32(q[i]));
-            const __m256i b = _mm256_maddubs_epi16(high, _mm256_set1_epi32(q[4 * n + i]));
-            sum[i] = in_order(_mm256_add_epi16(sum[i], a));
-            sum[i] = in_order(_mm256_add_epi16(sum[i], b));
+            float *to = p->at + (size_t)i * TERN_CHUNK + 8 * half;
+            __m256i x = sum[half * n + i];
+            if (four)
+                x = _mm256_add_epi32(_mm256_madd_epi16(x, _mm256_set1_epi16(1)),
+                                     _mm256_set1_epi32(p->side[i]));
+            const __m256 y = _mm256_mul_ps(scales, _mm256_set1_ps(p->d[i]));
+            const __m256 acc = first ? _mm256_setzero_ps() : _mm256_loadu_ps(to);
+            const __m256 z = _mm256_fmadd_ps(_mm256_cvtepi32_ps(x), y, acc);
+            _mm256_storeu_ps(to, last ? _mm256_mul_ps(z, _mm256_set1_ps(p->scale)) : z);
         }
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < n; i++)
-        sum[i] = _mm256_madd_epi16(sum[i], _mm256_set1_epi16(1));
 }
 
 /* A group with one panel; four and n are constants. */
@@ -133,31 +156,24 @@ TERN_INLINE void panel_rows(const struct tern_scores *s, size_t b, const struct 
                             int n)
 {
     const size_t n_subs = s->n_cols / TERN_SUB;
-    const __m256 last = _mm256_set1_ps(s->scale);
     const uint8_t *w = s->block[b];
     float *at = s->s + g->row * TERN_CHUNK + TERN_PANEL_ROWS * b;
     for (size_t sub = 0; sub < n_subs; sub++, w += 16 * (four ? 18 : 34)) {
-        const int32_t *q = g->q + sub * (size_t)((four ? 8 : 16) * n);
-        const float *d = g->d + sub * (size_t)n;
-        const int32_t *side = g->side + sub * (size_t)n;
-#pragma GCC unroll 1
-        for (size_t half = 0; half < 2; half++) {
-            __m256i sum[MAX_ROWS];
-            if (g->row == 0)
-                look_ahead(s, b, 2 * sub + half, 2 * n_subs);
-            (four ? dots_4 : dots_8)(w + 32 + 32 * half, q, n, sum);
-            const __m256 scale = load_f16(w + 16 * half);
-#pragma GCC unroll 8
-            for (int i = 0; i < n; i++) {
-                float *to = at + (size_t)i * TERN_CHUNK + 8 * half;
-                if (four)
-                    sum[i] = _mm256_add_epi32(sum[i], _mm256_set1_epi32(side[i]));
-                __m256 acc = sub ? _mm256_loadu_ps(to) : _mm256_setzero_ps();
-                acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i]),
-                                      _mm256_mul_ps(scale, _mm256_set1_ps(d[i])), acc);
-                _mm256_storeu_ps(to, sub + 1 == n_subs ? _mm256_mul_ps(acc, last) : acc);
-            }
-        }
+        __m256i sum[2 * MAX_ROWS];
+        if (g->row == 0)
+            look_ahead(s, b, sub, n_subs);
+        dots(w + 32, g->q + sub * (size_t)((four ? 8 : 16) * n), four, n, sum);
+        __asm__("" : "+r"(at)); /* one pointer and distances, not a pointer a row */
+        const struct part part = {w, g->d + sub * (size_t)n, g->side + sub * (size_t)n, at,
+                                  s->scale};
+        if (sub > 0 && sub + 1 == n_subs)
+            add_sums(&part, sum, false, true, four, n);
+        else if (sub > 0)
+            add_sums(&part, sum, false, false, four, n);
+        else if (n_subs > 1)
+            add_sums(&part, sum, true, false, four, n);
+        else
+            add_sums(&part, sum, true, true, four, n);
     }
 }
 
@@ -173,9 +189,7 @@ TERN_INLINE void scores_codes(const struct tern_scores *s, bool four)
             case 3: panel_rows(s, b, g, four, 3); break;
             case 4: panel_rows(s, b, g, four, 4); break;
             case 5: panel_rows(s, b, g, four, 5); break;
-            case 6: panel_rows(s, b, g, four, 6); break;
-            case 7: panel_rows(s, b, g, four, 7); break;
-            default: panel_rows(s, b, g, four, 8); break;
+            default: panel_rows(s, b, g, four, 6); break;
             }
     }
 }
