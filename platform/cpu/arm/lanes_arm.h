@@ -1,10 +1,17 @@
-/* lanes_arm.h: operations by a lane whose number is a constant only after inlining. */
+/* lanes_arm.h: operations by a lane whose number is a constant only after inlining, and their
+ * order. */
 #ifndef TERN_CPU_LANES_ARM_H
 #define TERN_CPU_LANES_ARM_H
 
 #include <arm_neon.h>
 
 #define TERN_INLINE static inline __attribute__((always_inline))
+
+/* What the next sub-block needs must not be loaded before: there are no registers for it. */
+TERN_INLINE void in_order(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
 
 /* acc + a * b[lane], rounded once. */
 TERN_INLINE float32x4_t fma_lane(float32x4_t acc, float32x4_t a, float32x4_t b, int lane)

@@ -11,27 +11,19 @@
  * With smmla a register of a tile is 2 rows by 2 tokens, and weights lie in the scratch as 8 k
  * of 2 rows, two neighbouring runs zipped.
  *
- * The functions take a constant description of the type and are inlined into one kernel a
- * type, where it vanishes. */
+ * The functions take a constant description of the type, and are inlined into one kernel a type. */
 #ifndef TERN_CPU_MATMUL_ARM_H
 #define TERN_CPU_MATMUL_ARM_H
 
-#include "platform/cpu/arm/described_arm.h"
-#include "platform/cpu/arm/dots_arm.h"
+#include "platform/cpu/arm/by_hand_arm.h"
 #include "platform/cpu/kernels.h"
 
 #include <string.h>
 
-/* What the next sub-block needs must not be loaded before: there are no registers for it. */
-TERN_INLINE void in_order(void)
-{
-    __asm__ volatile("" ::: "memory");
-}
-
 /* --- one token --- */
 
-/* What the record of four sub-blocks gives, a lane each. z: what their sums start from, by half
- * (sub-blocks 0 and 1, then 2 and 3) where there is has_sc. */
+/* What the record of four sub-blocks gives, a lane each. z: what their sums start from, with
+ * has_sc by half (sub-blocks 0 and 1, then 2 and 3). */
 struct tern_four { float32x4_t d, side; int32x4_t z[2]; };
 
 TERN_INLINE struct tern_four four_of(const struct tern_codes_arm *f, float32x4_t d, int16x8_t sum)
@@ -72,6 +64,10 @@ TERN_INLINE void add_run(const struct tern_codes_arm *f, unsigned at, unsigned r
 TERN_INLINE void add_runs(const struct tern_codes_arm *f, struct tern_sub s, const int8x16_t x[2],
                           struct tern_dot dot[8])
 {
+    if (TERN_BY_HAND && f->dots) {
+        f->dots(s, x, dot);
+        return;
+    }
     if (f->run) {
         f->seek(&s);
 #pragma GCC unroll 8
@@ -113,10 +109,8 @@ TERN_INLINE void step_1(const struct tern_codes_arm *f, struct tern_sub s, const
     f->scale(s, scale);
     if (f->has_min)
         f->minus_min(s, minus_min);
-    if (f->has_sc) {
-        f->sc(s, 0, sc[0]);
-        f->sc(s, 1, sc[1]);
-    }
+    for (int half = 0; f->has_sc && half < 2; half++)
+        f->sc(s, half, sc[half]);
     for (int i = 0; i < 4; i++) {
         int32x4_t both = dot_end(&dot[i], chain);
         if (f->has_sc)
@@ -127,23 +121,29 @@ TERN_INLINE void step_1(const struct tern_codes_arm *f, struct tern_sub s, const
     }
 }
 
+/* The record of one token. */
+struct tern_token { const int8_t *q; const float *d; const int16_t *sum; size_t n_blocks; };
+
 /* One panel, one token. */
-TERN_INLINE void panel_by_1(const struct tern_codes_arm *f, const struct tern_matmul *m,
+TERN_INLINE void panel_by_1(const struct tern_codes_arm *f, struct tern_token a,
                             const uint8_t *block, float *dst)
 {
-    const int8_t *q = m->acts->q;
-    const float *d = m->acts->d;
-    const int16_t *sum = m->acts->sum;
+    const int8_t *q = a.q;
+    const float *d = a.d;
+    const int16_t *sum = a.sum;
     float32x4_t acc[4] = {vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)};
-    size_t n = m->n_cols / TERN_SUB;
+    size_t n = a.n_blocks;
     const unsigned quads = f->n_subs == 1 ? 1 : f->n_subs / 4;
+    float opened[32];
     while (n >= 4 * quads) {
+        if (f->open)
+            f->open(block, opened);
 #pragma GCC unroll 2
         for (unsigned quad = 0; quad < quads; quad++) {
             const struct tern_four r = four_of(f, vld1q_f32(d), vld1q_s16(sum));
 #pragma GCC unroll 4
             for (unsigned e = 0; e < 4; e++) {
-                struct tern_sub s = {.block = block, .sub = 4 * quad + e};
+                struct tern_sub s = {.block = block, .sub = 4 * quad + e, .d = opened};
                 if (f->n_subs == 1)
                     s = (struct tern_sub){.block = block + e * f->block_bytes};
                 step_1(f, s, q + TERN_SUB * e, &r, (int)e, acc);
@@ -317,16 +317,18 @@ TERN_INLINE void expand(const struct tern_codes_arm *f, const uint8_t *panel, si
             expand_sub(f, (struct tern_sub){.block = panel + b * f->block_bytes}, out++);
         return;
     }
+    float opened[32];
     for (size_t u = first; u < first + n; u++) {
         const uint8_t *block = panel + u / 2 * f->block_bytes;
+        f->open(block, opened);
         if (u % 2 == 0)
 #pragma GCC unroll 4
             for (unsigned e = 0; e < 4; e++)
-                expand_sub(f, (struct tern_sub){.block = block, .sub = e}, out++);
+                expand_sub(f, (struct tern_sub){.block = block, .sub = e, .d = opened}, out++);
         else
 #pragma GCC unroll 4
             for (unsigned e = 4; e < 8; e++)
-                expand_sub(f, (struct tern_sub){.block = block, .sub = e}, out++);
+                expand_sub(f, (struct tern_sub){.block = block, .sub = e, .d = opened}, out++);
     }
 }
 
@@ -572,18 +574,27 @@ TERN_INLINE size_t group_tokens(const struct tern_codes_arm *f, size_t n_cols, s
     return ((n_tokens + n_groups - 1) / n_groups + 3) / 4 * 4;
 }
 
+TERN_INLINE void matmul_groups(const struct tern_codes_arm *f, const struct tern_matmul *m,
+                               size_t first, size_t n)
+{
+    const size_t n_tokens = m->acts->n_tokens, group = group_tokens(f, m->n_cols, n_tokens);
+    for (size_t t = 0; t < n_tokens; t += group)
+        matmul_many(f, m, first, n, t, n_tokens - t < group ? n_tokens - t : group);
+}
+
 TERN_INLINE void matmul_codes_arm(const struct tern_codes_arm *f, const struct tern_matmul *m,
                                   size_t first, size_t n)
 {
-    const size_t n_tokens = m->acts->n_tokens;
-    if (n_tokens == 1) {
-        for (size_t p = first; p < first + n; p++)
-            panel_by_1(f, m, m->panels + p * m->panel_bytes, m->dst + TERN_PANEL_ROWS * p);
+    if (m->acts->n_tokens > 1) {
+        matmul_groups(f, m, first, n);
         return;
     }
-    const size_t group = group_tokens(f, m->n_cols, n_tokens);
-    for (size_t t = 0; t < n_tokens; t += group)
-        matmul_many(f, m, first, n, t, n_tokens - t < group ? n_tokens - t : group);
+    const struct tern_token a = {m->acts->q, m->acts->d, m->acts->sum, m->n_cols / TERN_SUB};
+    const size_t bytes = m->panel_bytes;
+    const uint8_t *panels = m->panels;
+    float *dst = m->dst;
+    for (size_t p = first; p < first + n; p++)
+        panel_by_1(f, a, panels + p * bytes, dst + TERN_PANEL_ROWS * p);
 }
 
 #endif

@@ -65,6 +65,31 @@ TERN_INLINE void load_halves(const uint8_t *p, float32x4_t out[4])
     out[3] = vcvt_high_f32_f16(b);
 }
 
+/* 16 floats. Told as it is, lest the compiler keep them in registers that it does not have. */
+TERN_INLINE void load_opened(const float *p, float32x4_t out[4])
+{
+#ifdef TERN_LOADS_AS_THEY_ARE
+    __asm__ volatile("ldp %q0, %q1, [%2]" : "=w"(out[0]), "=w"(out[1]) : "r"(p) : "memory");
+    __asm__ volatile("ldp %q0, %q1, [%2, #32]" : "=w"(out[2]), "=w"(out[3]) : "r"(p) : "memory");
+#else
+    for (int i = 0; i < 4; i++)
+        out[i] = vld1q_f32(p + 4 * i);
+#endif
+}
+
+TERN_INLINE void open_d(const uint8_t *block, float *d)
+{
+    float32x4_t x[4];
+    load_halves(block, x);
+    for (int i = 0; i < 4; i++)
+        vst1q_f32(d + 4 * i, x[i]);
+}
+
+TERN_INLINE void scale_opened(struct tern_sub s, float32x4_t out[4])
+{
+    load_opened(s.d, out);
+}
+
 TERN_INLINE void scale_first(struct tern_sub s, float32x4_t out[4])
 {
     load_halves(s.block, out);
@@ -130,12 +155,18 @@ TERN_INLINE void run_q4_k(struct tern_sub *s, int8x16_t w[4])
 /* 6 bits each in 12 bytes: the first four sub-blocks have theirs in the low bits of bytes 0..3
  * (scales) and 4..7 (minimums), the others low nibbles of scales and high nibbles of minimums in
  * bytes 8..11, and their two upper bits above the first ones'. Byte i of 16 rows is at 16 i. */
-TERN_INLINE void k_times(const uint8_t *d, uint8x16_t codes, float32x4_t out[4])
+TERN_INLINE void open_k(const uint8_t *block, float *d)
+{
+    open_d(block, d);
+    open_d(block + 32, d + 16);
+}
+
+TERN_INLINE void k_times(const float *d, uint8x16_t codes, float32x4_t out[4])
 {
     const uint16x8_t a = vmovl_u8(vget_low_u8(codes)), b = vmovl_high_u8(codes);
     const uint32x4_t wide[4] = {vmovl_u16(vget_low_u16(a)), vmovl_high_u16(a),
                                 vmovl_u16(vget_low_u16(b)), vmovl_high_u16(b)};
-    load_halves(d, out);
+    load_opened(d, out);
     for (int i = 0; i < 4; i++)
         out[i] = vmulq_f32(out[i], vcvtq_f32_u32(wide[i]));
 }
@@ -149,7 +180,7 @@ TERN_INLINE void k_scale(struct tern_sub s, float32x4_t out[4])
     else /* bits 6 and 7 over a nibble */
         codes = vandq_u8(vsliq_n_u8(vld1q_u8(p + 64), vshrq_n_u8(vld1q_u8(p - 64), 6), 4),
                          vdupq_n_u8(63));
-    k_times(s.block, codes, out);
+    k_times(s.d, codes, out);
 }
 
 TERN_INLINE void k_minus_min(struct tern_sub s, float32x4_t out[4])
@@ -161,22 +192,22 @@ TERN_INLINE void k_minus_min(struct tern_sub s, float32x4_t out[4])
     else
         codes = vsriq_n_u8(vandq_u8(vshrq_n_u8(vld1q_u8(p), 2), vdupq_n_u8(0x30)),
                            vld1q_u8(p + 64), 4);
-    k_times(s.block + 32, codes, out);
+    k_times(s.d + 16, codes, out);
     for (int i = 0; i < 4; i++)
         out[i] = vnegq_f32(out[i]);
 }
 
 static const struct tern_codes_arm q4_k = {
     .chain = 8, .block_bytes = 16 * 144, .n_subs = 8, .has_min = true,
-    .seek = seek_q4_k, .run = run_q4_k, .scale = k_scale, .minus_min = k_minus_min,
+    .open = open_k, .seek = seek_q4_k, .run = run_q4_k, .scale = k_scale, .minus_min = k_minus_min,
 };
 
 /* --- 5 bits --- */
 
 /* Runs 2 i and 2 i + 1 (and 4 further ones), which lie behind the 64 bytes of bits, with their
- * fifth bits, 16 less than the code, so that
- * a bit that is not set is one that fills the upper half. 32 bits of a row are one dword: byte i
- * of it is copied to the four bytes of a lane, and one bit of each is tested. */
+ * fifth bits, 16 less than the code, so that a bit that is not set is one that fills the upper
+ * half. 32 bits of a row are one dword: byte i of it is copied to the four bytes of a lane, and
+ * one bit of each is tested. */
 TERN_INLINE void runs_fifth(const uint8_t *block, int at, int rows, int i, int8x16_t w[4][2])
 {
     static const uint8_t spread[16] = {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
@@ -204,8 +235,14 @@ TERN_INLINE void runs_q5_0(struct tern_sub s, int rows, int i, int8x16_t w[4][2]
     runs_fifth(s.block, 32, rows, i, w);
 }
 
+TERN_INLINE void dots_q5_0(struct tern_sub s, const int8x16_t q[2], struct tern_dot *dot)
+{
+    dots_fifth(s.block + 32, q, dot);
+}
+
 static const struct tern_codes_arm q5_0 = {
-    .chain = 8, .block_bytes = 16 * 22, .n_subs = 1, .four_runs = runs_q5_0, .scale = scale_first,
+    .chain = 8, .block_bytes = 16 * 22, .n_subs = 1,
+    .four_runs = runs_q5_0, .dots = dots_q5_0, .scale = scale_first,
 };
 
 TERN_INLINE void runs_q5_1(struct tern_sub s, int rows, int i, int8x16_t w[4][2])
@@ -213,9 +250,15 @@ TERN_INLINE void runs_q5_1(struct tern_sub s, int rows, int i, int8x16_t w[4][2]
     runs_fifth(s.block, 64, rows, i, w);
 }
 
+TERN_INLINE void dots_q5_1(struct tern_sub s, const int8x16_t q[2], struct tern_dot *dot)
+{
+    dots_fifth(s.block + 64, q, dot);
+}
+
 static const struct tern_codes_arm q5_1 = {
     .chain = 8, .zero = -16, .block_bytes = 16 * 24, .n_subs = 1, .has_min = true,
-    .four_runs = runs_q5_1, .scale = scale_first, .minus_min = added_m,
+    .four_runs = runs_q5_1, .dots = dots_q5_1, .scale = scale_first,
+    .minus_min = added_m,
 };
 
 /* Q5_K: bit `sub` of byte k of the plane belongs to element k of the sub-block. */
@@ -237,9 +280,16 @@ TERN_INLINE void run_q5_k(struct tern_sub *s, int8x16_t w[4])
     }
 }
 
+TERN_INLINE void dots_q5_k(struct tern_sub s, const int8x16_t q[2], struct tern_dot *dot)
+{
+    seek_q5_k(&s);
+    dots_plane(s, q, dot);
+}
+
 static const struct tern_codes_arm q5_k = {
     .chain = 8, .zero = -16, .block_bytes = 16 * 176, .n_subs = 8, .has_min = true,
-    .seek = seek_q5_k, .run = run_q5_k, .scale = k_scale, .minus_min = k_minus_min,
+    .open = open_k, .seek = seek_q5_k, .run = run_q5_k, .dots = dots_q5_k, .scale = k_scale,
+    .minus_min = k_minus_min,
 };
 
 /* --- 6 and 8 bits --- */
@@ -275,6 +325,12 @@ TERN_INLINE void run_q6_k(struct tern_sub *s, int8x16_t w[4])
     s->b += 64;
 }
 
+TERN_INLINE void dots_q6_k(struct tern_sub s, const int8x16_t q[2], struct tern_dot *dot)
+{
+    seek_q6_k(&s);
+    dots_sixth(s, q, dot);
+}
+
 TERN_INLINE void sc_q6_k(struct tern_sub s, int half, int32x4_t out[4])
 {
     const int8x16_t sc = vreinterpretq_s8_u8(vld1q_u8(s.block + 32 + 32 * s.sub + 16 * half));
@@ -287,7 +343,8 @@ TERN_INLINE void sc_q6_k(struct tern_sub s, int half, int32x4_t out[4])
 
 static const struct tern_codes_arm q6_k = {
     .chain = 4, .zero = 32, .block_bytes = 16 * 210, .n_subs = 8, .has_sc = true,
-    .seek = seek_q6_k, .run = run_q6_k, .scale = scale_first, .sc = sc_q6_k,
+    .open = open_d, .seek = seek_q6_k, .run = run_q6_k, .dots = dots_q6_k, .scale = scale_opened,
+    .sc = sc_q6_k,
 };
 
 TERN_INLINE void seek_q8_0(struct tern_sub *s)
