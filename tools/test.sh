@@ -159,6 +159,14 @@ for part in $parts; do
                     sh -c "qemu-aarch64 -cpu cortex-a53 -L /usr/aarch64-linux-gnu -E \
 LD_LIBRARY_PATH=$cache/arm64/root/usr/lib/aarch64-linux-gnu \
 '$out/arm/tests/kernels/check_kernels' dotprod; test \$? -eq 77"
+                if $python -c 'import numpy' 2>/dev/null; then
+                    collect run "$results" arm "instructions of a token" \
+                        $python tests/budget/instructions.py "$out/arm/tools/tern" \
+                        tests/budget/instructions.csv \
+                        --lib "$cache/arm64/root/usr/lib/aarch64-linux-gnu"
+                else
+                    collect skip "$results" arm "instructions of a token" "needs numpy"
+                fi
                 bits arm "x86 and aarch64" --models llama-q4_0,gemma3 --ids 270 \
                     "qemu-aarch64 -cpu max,sve=off -L /usr/aarch64-linux-gnu -E \
 LD_LIBRARY_PATH=$cache/arm64/root/usr/lib/aarch64-linux-gnu $out/arm/tools/tern"
