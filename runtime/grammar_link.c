@@ -14,8 +14,8 @@
 #include "runtime/error.h"
 
 enum { NULLABLE = 1, PRODUCTIVE = 2 };     /* marks of states: reached from their rule's start */
-enum { SMALL = 12, MOST_COPIED = 96, MOST_COPIES = 192 }; /* states of a rule, of all its copies */
-enum { MOST_JUMPS = 64, MOST_ROUNDS = 64 };
+enum { SMALL = 12, MOST_COPIED = 160, MOST_COPIES = 1000 }; /* states of a rule, of all its copies */
+enum { MOST_JUMPS = 64, MOST_ROUNDS = 1000 };
 
 /* --- what can be reached how --- */
 
@@ -193,23 +193,26 @@ static bool is_last(const struct tern_gbnf *b, uint32_t state, uint32_t end)
     return true;
 }
 
-/* Rules in the order in which a walk from the root comes to them. Answers how many. */
+/* Rules that are reached from the root, callers before what they call (but for circles). Answers
+ * how many. */
 static uint32_t walk_from_root(struct tern_gbnf *b)
 {
     uint32_t n = 0, n_order = 0;
     list_made(b);
     enter(b, b->root, &n);
-    b->order[n_order++] = b->root;
     while (n) {
         struct tern_gbnf_rule *rule = &b->rules[b->stack[n - 1]];
         const uint32_t c = next_call(b, rule, false);
         rule->reached = true;
-        if (c == TERN_GBNF_NONE) {
-            n--;
-        } else if (!b->rules[b->calls[c].rule].walking) {
-            b->order[n_order++] = b->calls[c].rule;
+        if (c == TERN_GBNF_NONE)
+            b->order[n_order++] = b->stack[--n];
+        else if (!b->rules[b->calls[c].rule].walking)
             enter(b, b->calls[c].rule, &n);
-        }
+    }
+    for (uint32_t i = 0; i < n_order / 2; i++) {
+        const uint32_t last = b->order[n_order - 1 - i];
+        b->order[n_order - 1 - i] = b->order[i];
+        b->order[i] = last;
     }
     return n_order;
 }
@@ -389,8 +392,9 @@ static bool find_units(struct tern_gbnf *b)
     for (uint32_t c = 0; c < b->n_calls; c++)
         if (b->calls[c].rule != TERN_GBNF_NONE && caller(b, c) != TERN_GBNF_NONE) {
             struct tern_gbnf_rule *r = &b->rules[b->calls[c].rule];
-            r->n_calls++;
-            r->is_unit |= b->calls[c].least != 1 || b->calls[c].most != 1;
+            const bool counted = b->calls[c].least != 1 || b->calls[c].most != 1;
+            r->n_calls += !counted;
+            r->is_unit |= counted;
         }
     b->rules[b->root].is_unit = true;
     enter(b, b->root, &n);

@@ -125,6 +125,29 @@ bool tern_pattern_is_empty(const struct tern_pattern *p)
     return true;
 }
 
+/* Edges to states from which nothing is accepted are dropped. Later states come first, as most
+ * edges lead to such. */
+void tern_pattern_trim(struct tern_pattern *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        p->states[i].alive = p->states[i].accepts;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = p->n; i-- > 0;)
+            for (uint32_t k = 0; !p->states[i].alive && k < p->states[i].n; k++)
+                if (p->states[p->states[i].edges[k].to].alive)
+                    p->states[i].alive = changed = true;
+    }
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct tern_pattern_state *s = &p->states[i];
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < s->n; k++)
+            if (p->states[s->edges[k].to].alive)
+                s->edges[n++] = s->edges[k];
+        s->n = n;
+    }
+}
+
 /* --- what two have in common --- */
 
 /* Pairs of states; the second may be gone (NONE). */
@@ -204,6 +227,7 @@ bool tern_pattern_meet(struct tern_pattern *p, const struct tern_pattern *a,
     }
     free(x.pairs);
     free(x.slots);
+    tern_pattern_trim(p);
     return ok;
 }
 
@@ -249,11 +273,14 @@ static void write_escape(struct tern_out *o, uint32_t cp)
         tern_out_print(o, "\"\\\\u%04x\"", cp);
 }
 
-void tern_pattern_write(const struct tern_pattern *p, struct tern_out *o, const char *name,
+void tern_pattern_write(struct tern_pattern *p, struct tern_out *o, const char *name,
                         const char *end)
 {
+    tern_pattern_trim(p);
     for (uint32_t i = 0; i < p->n; i++) {
         const struct tern_pattern_state *s = &p->states[i];
+        if (i && !s->alive)
+            continue;
         tern_out_print(o, "%s-%u ::= %s", name, i, s->accepts ? end : "[]");
         for (uint32_t k = 0; k < s->n; k++) {
             const struct tern_pattern_edge *e = &s->edges[k];

@@ -7,7 +7,7 @@
 #include "tools/out.h"
 
 struct tern_pattern_edge { uint32_t first, last, to; };
-struct tern_pattern_state { bool accepts; uint32_t n, cap; struct tern_pattern_edge *edges; };
+struct tern_pattern_state { bool accepts, alive; uint32_t n, cap; struct tern_pattern_edge *edges; };
 struct tern_pattern { uint32_t n, cap; struct tern_pattern_state *states; }; /* begins at 0 */
 
 enum { TERN_PATTERN_MOST = 4000 }; /* states of one */
@@ -29,8 +29,9 @@ bool tern_pattern_is_empty(const struct tern_pattern *p);
 bool tern_pattern_has(const struct tern_pattern *p, tern_text text);
 /* Rules NAME-0, NAME-1 ... that read such a text as a JSON string holds it, and then go on with
  * `end`. Characters that must be escaped are, in the shortest way. */
-void tern_pattern_write(const struct tern_pattern *p, struct tern_out *o, const char *name,
+void tern_pattern_write(struct tern_pattern *p, struct tern_out *o, const char *name,
                         const char *end);
+void tern_pattern_trim(struct tern_pattern *p);
 void tern_pattern_free(struct tern_pattern *p);
 
 #endif

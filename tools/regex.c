@@ -562,6 +562,7 @@ static bool determine(struct regex *r, uint32_t from, uint32_t end, struct tern_
     }
     for (uint32_t i = 0; ok && i < p->n; i++)
         ok = find_edges(&x, i, end);
+    tern_pattern_trim(p);
     free(x.members);
     free(x.list);
     free(x.stack);

@@ -112,7 +112,10 @@ void tern_schema_json(struct tern_out *o, const json_t *value)
     for (size_t i = 0; i < n; i++) {
         quoted ^= text[i] == '"';
         i += quoted && text[i] == '\\';
-        const bool cut = !quoted && i + 1 < n && (text[i] == ',' || text[i] == ':');
+        const char c = text[i], next = text[i + 1];
+        const bool opens = c == '{' || c == '[', closes = next == '}' || next == ']';
+        const bool cut = !quoted && i + 1 < n &&
+                         (c == ',' || c == ':' || (opens ? !closes : closes));
         if (!cut && i + 1 < n)
             continue;
         tern_out_print(o, first ? "" : " ws ");
@@ -321,6 +324,10 @@ static bool write_rule(struct tern_schema *s, uint32_t rule)
         return tern_schema_fail(s, at, "an object, true or false needed");
     json_t *target = json_object_get(node, "$ref");
     json_t *flat = tern_schema_flatten(s, node, at);
+    if (flat && json_is_boolean(flat)) {
+        tern_out_print(s->o, json_is_true(flat) ? "value\n" : "[]\n");
+        return true;
+    }
     if (!flat || !check_keywords(s, flat, at))
         return false;
     if (target && json_object_size(node) == 1) {

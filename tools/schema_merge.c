@@ -169,6 +169,19 @@ static json_t *merge_keyword(const char *key, json_t *a, json_t *b)
     return tighter(key, a, b);
 }
 
+/* What `items` speaks of depends on the list of first items beside it. */
+static bool counts_items(json_t *node)
+{
+    return json_object_get(node, "prefixItems") || json_object_get(node, "additionalItems") ||
+           json_is_array(json_object_get(node, "items"));
+}
+
+static bool items_meet(json_t *a, json_t *b)
+{
+    return (counts_items(a) && (counts_items(b) || json_object_get(b, "items"))) ||
+           (counts_items(b) && json_object_get(a, "items"));
+}
+
 json_t *tern_schema_merge(struct tern_schema *s, json_t *a, json_t *b, const char *at)
 {
     const char *key;
@@ -180,6 +193,10 @@ json_t *tern_schema_merge(struct tern_schema *s, json_t *a, json_t *b, const cha
     json_t *out = json_copy(a);
     if (!out || tern_schema_keep(s, out) == NULL)
         return NULL;
+    if (items_meet(a, b)) {
+        tern_schema_fail(s, at, "keyword 'items' stands in two schemas that both have to hold");
+        return NULL;
+    }
     json_object_foreach(b, key, value) {
         json_t *mine = json_object_get(a, key), *merged;
         if (strcmp(key, "properties") == 0 || strcmp(key, "type") == 0)
