@@ -1,0 +1,224 @@
+"""Holds `tern schema` and what is sampled under a schema against the Python package jsonschema.
+
+    schemas.py TERN FOLDER_OF_SMALL_MODELS
+
+Three parts. Documents of each schema below in their canonical form are accepted, and those that
+are wrong are refused. What is sampled at temperature 1.5, from small random models and from the
+models in TERN_MODELS, is valid whenever it ends by itself. And of the JSON Schema Test Suite, which
+the source package of jsonschema carries (TERN_SCHEMA_SUITE names the folder of its drafts): where
+a schema is not refused, no document is accepted that is not valid. Valid ones that are refused are
+counted: members out of order, whole numbers written as 1.0.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import jsonschema
+except ImportError:
+    print("skipped: the Python package jsonschema is not installed")
+    sys.exit(77)
+
+tern, tiny = sys.argv[1:3]
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+
+
+def closed(**properties):
+    return {"type": "object", "properties": properties, "required": list(properties),
+            "additionalProperties": False}
+
+
+# Ten that grow, and what each of the other keywords does: schema, valid and wrong documents.
+GROWING = [closed(**{f"field{i}": [STRING, INTEGER, {"type": "boolean"},
+                                   {"type": "string", "maxLength": 40},
+                                   {"type": "array", "items": {"type": "number"}, "maxItems": 4},
+                                   {"enum": ["red", "green", "blue"]},
+                                   {"type": "string", "format": "date"},
+                                   {"type": "integer", "minimum": 1, "maximum": 5000}][i % 8]
+                     for i in range(n)}) for n in (1, 2, 3, 5, 8, 10, 13, 16, 20, 24)]
+VALUES = ["a \"b\" \\ \u00e9\u65e5", 17, True, "short", [1, 2.5, -3e-7], "green", "2024-02-29", 4999]
+CASES = [(s, [{k: VALUES[i % 8] for i, k in enumerate(s["properties"])}], [{}, [], None])
+         for s in GROWING]
+CASES += [
+    ({"type": "object", "properties": {"a": INTEGER, "b": STRING}, "required": ["b"]},
+     [{"b": "x"}, {"a": 1, "b": "x"}, {"a": 1, "b": "", "c": [None, {"d": 1}]}],
+     [{"a": 1}, {"a": "1", "b": "x"}]),
+    ({"type": "object", "properties": {"ab": INTEGER}, "additionalProperties": {"type": "null"}},
+     [{}, {"ab": 1, "a": None, "abc": None, "": None}, {"x": None}], [{"x": 1}, {"ab": None}]),
+    ({"type": "object", "patternProperties": {"^n_": INTEGER, "^s_": STRING},
+      "additionalProperties": False}, [{}, {"n_a": 1, "s_a": "x", "n_": 2}],
+     [{"n_a": "x"}, {"o": 1}]),
+    ({"type": "array", "items": INTEGER, "minItems": 2, "maxItems": 4},
+     [[1, 2], [1, 2, 3, 4]], [[], [1], [1, 2, 3, 4, 5], [1, "2"]]),
+    ({"type": "array", "prefixItems": [INTEGER, STRING], "items": False},
+     [[], [1], [1, "a"]], [["a"], [1, "a", 2]]),
+    ({"anyOf": [INTEGER, {"type": "array", "items": {"$ref": "#"}}]},
+     [1, [], [1, [2, [3]]]], ["x", [1, "x"]]),
+    ({"oneOf": [{"type": "object", "properties": {"k": {"const": "a"}, "x": INTEGER},
+                 "required": ["k", "x"]},
+                {"type": "object", "properties": {"k": {"const": "b"}, "y": STRING},
+                 "required": ["k"]}]},
+     [{"k": "a", "x": 1}, {"k": "b"}, {"k": "b", "y": "s"}], [{"k": "a"}, {"k": "b", "y": 1}]),
+    ({"allOf": [closed(a=INTEGER) | {"additionalProperties": True},
+                {"properties": {"b": STRING}, "required": ["b"]}]},
+     [{"a": 1, "b": "x"}, {"a": 1, "b": "x", "c": 2}], [{"a": 1}, {"b": "x"}]),
+    ({"$defs": {"node": {"type": "object", "properties": {
+        "v": INTEGER, "next": {"$ref": "#/$defs/node"}}, "required": ["v"]}},
+      "$ref": "#/$defs/node"}, [{"v": 1}, {"v": 1, "next": {"v": 2}}], [{}, {"v": 1, "next": {}}]),
+    ({"enum": ["a\n", 1, 2.5, None, True, {"k": [1, "x, y"]}]},
+     ["a\n", 1, 2.5, None, True, {"k": [1, "x, y"]}], ["a", 2, False, {"k": [1]}]),
+    ({"type": ["string", "null"], "minLength": 2, "maxLength": 3},
+     ["ab", "\U0001f600\u00e9\"", None], ["", "a", "abcd", 1]),
+    ({"type": "string", "maxLength": 2000}, ["x" * 2000], ["x" * 2001]),
+    ({"type": "string", "pattern": "^[A-Z][a-z]+( [A-Z][a-z]+)*$", "maxLength": 12},
+     ["Ada", "Ada Lovelace"], ["ada", "Ada  L", "Ada Lovelacee"]),
+    ({"type": "string", "pattern": "o\"+b"}, ["foo\"\"bar", "o\"b"], ["foobar"]),
+    ({"type": "string", "pattern": "(?:ab|c){2,3}$"}, ["abc", "xcc", "ababab"], ["ab", "abcx"]),
+    ({"type": "string", "format": "date"}, ["2024-02-29", "1999-12-31", "2000-02-29"],
+     ["2023-02-29", "1900-02-29", "2024-13-01", "2024-04-31"]),
+    ({"type": "string", "format": "time"}, ["23:59:59Z", "00:00:00.5+01:30"], ["24:00:00Z"]),
+    ({"type": "string", "format": "date-time"}, ["2024-02-29T12:00:00Z"], ["2024-02-30T12:00:00Z"]),
+    ({"type": "string", "format": "uuid"}, ["123e4567-e89b-12d3-a456-426614174000"], ["123e4567"]),
+    ({"type": "string", "format": "email"}, ["a.b+c@example.co.uk"], ["a.example", "@b.c"]),
+    ({"type": "string", "format": "ipv4"}, ["0.0.0.0", "255.10.1.99"], ["256.1.1.1", "1.2.3"]),
+    ({"type": "string", "format": "uri"}, ["https://example.com:80/a/b?c=d#e", "mailto:a@b.c"],
+     ["example.com", "http://a b"]),
+    ({"type": "integer", "minimum": -17, "maximum": 203}, [-17, -9, 0, 7, 199, 203],
+     [-18, 204, 1000, -100]),
+    ({"type": "integer", "exclusiveMinimum": 99}, [100, 5000, 10 ** 17], [99, 5, 0, -100]),
+    ({"type": "integer", "maximum": -5}, [-5, -123456], [-4, 0, 5]),
+    ({"type": "number", "minimum": 0.25, "exclusiveMaximum": 12.5},
+     [0.25, 0.3, 1, 9.99, 12, 12.4999], [0.2499, 12.5, 13, -1, 100]),
+    ({"type": "number", "minimum": -1.5, "maximum": 1.5}, [-1.5, -1.49, 0, 1.5, 0.001],
+     [-1.51, 1.51, 2, -10]),
+    ({"type": "number", "exclusiveMinimum": 0}, [0.001, 5, 123.25], [0, -1]),
+    ({"type": "number"}, [0, -1.5, 1e-07, 1.5e+300], ["x"]),
+    ({}, [None, {"a": [1, {"b": "c"}]}, "x", 1.5], []),
+]
+# What can not be kept to is refused by name.
+REFUSED = {"not": {}, "if": {}, "contains": {}, "uniqueItems": True, "multipleOf": 3,
+           "minProperties": 2, "propertyNames": {"maxLength": 3}, "dependentRequired": {"a": ["b"]},
+           "unevaluatedProperties": False}
+
+
+def forms(doc):
+    yield json.dumps(doc, ensure_ascii=False)
+    yield json.dumps(doc, ensure_ascii=False, separators=(",", ":"))
+    yield json.dumps(doc, ensure_ascii=False, indent=2)
+
+
+def match(folder, schema, text):
+    with open(f"{folder}/s.json", "w") as f:
+        json.dump(schema, f)
+    done = subprocess.run([tern, "schema", f"{folder}/s.json", "--match", "-"], text=True,
+                          input=text + "\n", capture_output=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def check_documents(folder):
+    wrong = 0
+    for schema, valid, invalid in CASES:
+        checker = jsonschema.Draft202012Validator(
+            schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
+        for doc in valid:
+            for text in forms(doc):
+                code, said = match(folder, schema, text)
+                if code or not checker.is_valid(doc):
+                    wrong += 1
+                    print(f"{json.dumps(schema)[:200]}: {text[:200]}: {said.strip()}")
+        for doc in invalid:
+            if match(folder, schema, json.dumps(doc, ensure_ascii=False))[0] != 1:
+                wrong += 1
+                print(f"{json.dumps(schema)[:200]}: {doc!r} is accepted, or the schema refused")
+    for keyword, value in REFUSED.items():
+        code, said = match(folder, {keyword: value}, "1")
+        if code != 3 or f"'{keyword}'" not in said:
+            wrong += 1
+            print(f"{keyword}: {code} {said}")
+    print(f"documents: {len(CASES)} schemas, {wrong} wrong")
+    return wrong
+
+
+def check_samples(folder, model, n_seeds, n_tokens):
+    wrong = ended = n = 0
+    with open(f"{folder}/prompts.jsonl", "w") as f:
+        for seed in range(n_seeds):
+            print(json.dumps({"prompt": "A document in JSON: ", "seed": seed}), file=f)
+    for schema, _, _ in CASES:
+        with open(f"{folder}/s.json", "w") as f:
+            json.dump(schema, f)
+        done = subprocess.run(
+            [tern, "run", model, "--schema", f"{folder}/s.json", "--prompts",
+             f"{folder}/prompts.jsonl", "--temp", "1.5", "--top-k", "0", "--top-p", "1", "--min-p",
+             "0", "-n", str(n_tokens), "-c", str(n_tokens + 64), "--sequences", "4"],
+            capture_output=True, text=True, timeout=600)
+        if done.returncode:
+            print(f"{json.dumps(schema)[:200]}: {done.stderr[-300:]}")
+            wrong += 1
+            continue
+        checker = jsonschema.Draft202012Validator(
+            schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
+        for line in done.stdout.splitlines():
+            answer = json.loads(line)
+            n += 1
+            if answer["stop"] != "eos":
+                continue
+            ended += 1
+            try:
+                checker.validate(json.loads(answer["text"]))
+            except (ValueError, jsonschema.ValidationError) as e:
+                wrong += 1
+                print(f"{json.dumps(schema)[:200]}: {answer['text'][:200]!r}: {str(e)[:100]}")
+    print(f"samples of {os.path.basename(model)}: {ended} of {n} ended, {wrong} wrong")
+    return wrong
+
+
+def in_order(schema, doc):
+    """Members in the order of `properties`, then the others."""
+    if not isinstance(doc, dict) or not isinstance(schema, dict):
+        return doc
+    names = list(schema.get("properties", {})) + list(schema.get("required", []))
+    return {k: doc[k] for k in sorted(doc, key=lambda k: names.index(k) if k in names else 999)}
+
+
+def check_suite(folder, suite):
+    wrong = 0
+    for draft in ("draft7", "draft2020-12"):
+        counts = {"refused": 0, "accepted": 0, "turned away": 0, "right": 0}
+        for path in sorted(glob.glob(f"{suite}/{draft}/*.json")):
+            for group in json.load(open(path)):
+                for case in group["tests"]:
+                    text = json.dumps(in_order(group["schema"], case["data"]), ensure_ascii=False)
+                    code, said = match(folder, group["schema"], text)
+                    if code == 3:
+                        counts["refused"] += 1
+                    elif code not in (0, 1) or (code == 0 and not case["valid"]):
+                        wrong += 1
+                        print(f"{draft} {os.path.basename(path)}: {group['description']}: "
+                              f"{text[:100]}: {code} {said.strip()[:100]}")
+                    else:
+                        kind = "right" if not case["valid"] or not code else "turned away"
+                        counts[kind] += 1
+                        if kind == "turned away" and os.environ.get("TERN_EACH"):
+                            print(f"  {os.path.basename(path)}: {json.dumps(group['schema'])[:150]}"
+                                  f": {text[:80]}: {said.strip()[:90]}")
+        print(f"suite {draft}: {counts}, {wrong} invalid ones accepted")
+    return wrong
+
+
+with tempfile.TemporaryDirectory() as here:
+    bad = check_documents(here)
+    bad += check_samples(here, f"{tiny}/llama-q8_0.gguf", 8, 400)
+    real = sorted(glob.glob(os.path.join(os.environ.get("TERN_MODELS", "/nowhere"), "*.gguf")),
+                  key=os.path.getsize)[:1]
+    for one in real:
+        bad += check_samples(here, one, 2, 150)
+    drafts = os.environ.get("TERN_SCHEMA_SUITE")
+    if drafts:
+        bad += check_suite(here, drafts)
+    else:
+        print("the suite: skipped, TERN_SCHEMA_SUITE does not name its folder")
+sys.exit(bad > 0)
