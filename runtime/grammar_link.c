@@ -14,7 +14,8 @@
 #include "runtime/error.h"
 
 enum { NULLABLE = 1, PRODUCTIVE = 2 };     /* marks of states: reached from their rule's start */
-enum { SMALL = 12, MOST_COPIED = 160, MOST_COPIES = 1000 }; /* states of a rule, of all its copies */
+/* States of a rule that is put in place, and of all its copies. */
+enum { SMALL = 12, MOST_COPIED = 160, MOST_COPIES = 1000 };
 enum { MOST_JUMPS = 64, MOST_ROUNDS = 1000 };
 
 /* --- what can be reached how --- */

@@ -7,7 +7,11 @@
 #include "tools/out.h"
 
 struct tern_pattern_edge { uint32_t first, last, to; };
-struct tern_pattern_state { bool accepts, alive; uint32_t n, cap; struct tern_pattern_edge *edges; };
+struct tern_pattern_state {
+    bool accepts, alive;
+    uint32_t n, cap;
+    struct tern_pattern_edge *edges;
+};
 struct tern_pattern { uint32_t n, cap; struct tern_pattern_state *states; }; /* begins at 0 */
 
 enum { TERN_PATTERN_MOST = 4000 }; /* states of one */

@@ -1,5 +1,5 @@
 /* fuzz_gbnf.c: a grammar of the input's making, in memory of the input's size, and a text read
- * under it. Whatever the machine says may come next must be read, and a copy must go the same way. */
+ * under it. What the machine says may come next must be read, and a copy must go the same way. */
 #include "runtime/tern.h"
 #include "tests/fuzz/script.h"
 
