@@ -265,6 +265,7 @@ float tern_highest_avx2(const float *x, size_t n)
     size_t i = 0;
     for (; i + 16 <= n; i += 16) {
         const __m256 u = _mm256_loadu_ps(x + i), v = _mm256_loadu_ps(x + i + 8);
+        _mm_prefetch((const char *)((uintptr_t)(x + i) + 4096), _MM_HINT_T0);
         nan = _mm256_or_ps(nan, _mm256_cmp_ps(u, v, _CMP_UNORD_Q));
         a = _mm256_max_ps(a, u);
         b = _mm256_max_ps(b, v);
