@@ -257,11 +257,11 @@ TERN_INLINE void panel_by_1(const struct tern_codes_avx2 *f, const struct tern_m
     const size_t n_blocks = m->n_cols / (TERN_SUB * f->n_groups * f->period);
     for (size_t b = 0; b < n_blocks; b++, block += f->block_bytes)
         for (unsigned g = 0; g < f->n_groups; g++) {
-            const unsigned bytes = f->block_bytes / f->n_groups;
-            prefetch(block + g * bytes, TERN_PREFETCH_AHEAD, bytes);
+            const unsigned bytes = f->block_bytes / f->n_groups, part = bytes / f->period;
 #pragma GCC unroll 8
             for (unsigned e = 0; e < f->period; e++) {
                 const struct tern_sub s = {block, g, e};
+                prefetch(block + g * bytes + e * part, TERN_PREFETCH_AHEAD, part);
                 struct tern_half w;
                 if (f->compact) {
 #pragma GCC unroll 1
