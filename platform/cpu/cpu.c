@@ -141,8 +141,8 @@ static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
         TERN_MATMUL_SCRATCH(cols) > attention ? TERN_MATMUL_SCRATCH(cols) : attention;
     for (uint32_t i = 0; i < c->limits.n_threads; i++) {
         struct tern_cpu_thread t;
-        lay_out_records(a, &t.own, TERN_FEW_ROWS, widest);
-        t.norm = tern_carve_raw(a, TERN_FEW_ROWS * widest, sizeof(float), 64);
+        lay_out_records(a, &t.own, TERN_OWN_ROWS, widest);
+        t.norm = tern_carve_raw(a, TERN_OWN_ROWS * widest, sizeof(float), 64);
         t.row = tern_carve_raw(a, row_bytes, 1, 64);
         t.matmul = tern_carve_raw(a, 1, scratch, 64);
         t.turned = tern_carve_raw(a, padded(k_dim > v_dim ? k_dim : v_dim), sizeof(float), 64);
@@ -155,6 +155,7 @@ static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
             a, c->limits.timings ? (size_t)TERN_PHASE_TIMINGS * c->low.n_phases : 0,
             sizeof *t.timings, 64);
         t.n_timings = 0;
+        t.multiplied = NULL;
         if (c->threads)
             c->threads[i] = t;
     }

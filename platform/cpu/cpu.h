@@ -11,8 +11,8 @@
 
 enum {
     TERN_TILE_ROWS = 16, /* query rows of an attention tile: tokens times heads of one KV head */
-    TERN_FEW_ROWS = 4,   /* up to so many rows every thread repeats norm and quantising itself,
-                            and attention may be split by chunks */
+    TERN_FEW_ROWS = 4,   /* up to so many rows attention may be split by chunks */
+    TERN_OWN_ROWS = 8,   /* up to so many rows every thread repeats norm and quantising itself */
     TERN_PHASE_TIMINGS = 4, /* work and barrier, and again where a phase has a second half */
 };
 
@@ -25,10 +25,11 @@ struct tern_records {
 
 /* What a thread has for itself. */
 struct tern_cpu_thread {
-    struct tern_records own; /* TERN_FEW_ROWS rows of the widest input */
-    float *norm;             /* TERN_FEW_ROWS rows of the widest input */
+    struct tern_records own; /* TERN_OWN_ROWS rows of the widest input */
+    float *norm;             /* TERN_OWN_ROWS rows of the widest input */
     uint8_t *row;            /* one row of the embedding as it is in the file */
     void *matmul;            /* the kernels' scratch */
+    const struct tern_format *multiplied; /* of the matrix that used it last in this phase */
     float *turned;           /* keys or values of a head, rotated to be stored */
     float *queries;          /* [TILE_ROWS][k_dim], padded to 32 */
     struct tern_records query_records;

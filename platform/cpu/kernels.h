@@ -13,6 +13,7 @@
 
 #include "quant/format.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,7 +38,9 @@ struct tern_acts {
 /* dst[token * dst_stride + 16 * panel + r] for the panels asked for. Whole panels are written,
  * so dst_stride is a multiple of 16 that holds them; the lanes past a matrix's rows get +0 or
  * whatever zero weights give. q, d, sum, x and dst may have any alignment; panels are aligned
- * to 64. scratch is the thread's own, TERN_MATMUL_SCRATCH(n_cols) bytes, aligned to 64. */
+ * to 64. scratch is the thread's own, TERN_MATMUL_SCRATCH(n_cols) bytes, aligned to 64. again: it
+ * is as the call before left it, which had the same format, n_cols and acts, so that what the
+ * kernel made of them may be there. */
 struct tern_matmul {
     const struct tern_format *format;
     const uint8_t *panels;      /* the first panel of the matrix */
@@ -46,10 +49,12 @@ struct tern_matmul {
     float *dst;
     size_t dst_stride;          /* floats */
     void *scratch;
+    bool again;
 };
-enum { TERN_MATMUL_WIDE = 20480 }; /* activations of a few tokens, each number in all lanes */
+/* Of the scratch, for each 32 columns; and whatever their number. */
+enum { TERN_MATMUL_BLOCK = 24 * 72, TERN_MATMUL_WIDE = 8192 };
 #define TERN_MATMUL_SCRATCH(n_cols)                                                               \
-    ((((size_t)(n_cols) + 31) / 32) * (16 * 32 + 4 * 64) + 16384 + TERN_MATMUL_WIDE)
+    ((((size_t)(n_cols) + 31) / 32) * TERN_MATMUL_BLOCK + 16384 + TERN_MATMUL_WIDE)
 
 /* Panels first .. first + n - 1. Per block of 32 k, in order, from acc = +0:
  *   acc = fma((float)(sc0 * dot0 + sc1 * dot1), scale * d, acc)

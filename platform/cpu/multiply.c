@@ -44,7 +44,7 @@ static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t th
 {
     struct tern_cpu_thread *t = &c->threads[thread];
     const uint32_t n_rows = tern_cpu_phase_rows(c, ph), n = width_in(c, ph);
-    const bool own = ph->alone && n_rows <= TERN_FEW_ROWS;
+    const bool own = ph->alone && n_rows <= TERN_OWN_ROWS;
     const struct tern_records *r = own ? &t->own : &c->records;
     float *normed = own ? t->norm : c->normed;
     const size_t stride = c->low.widest_in;
@@ -88,7 +88,9 @@ static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint3
         .dst = tern_cpu_slot(c, op->dst),
         .dst_stride = c->low.slots[op->dst].stride,
         .scratch = t->matmul,
+        .again = t->multiplied == tern_format_of(type),
     };
+    t->multiplied = m.format;
     tern_kernels_matmul(c->kernels, type, c->limits.exact)(&m, first, last - first);
     if (op->bias < 0)
         return;
@@ -139,6 +141,7 @@ void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t
     struct tern_cpu_thread *t = &c->threads[thread];
     struct tern_acts acts;
     prepare(c, ph, thread, counters, &acts);
+    t->multiplied = NULL;
     const uint32_t n_rows = (uint32_t)acts.n_tokens;
     uint32_t total = 0, first, last;
     for (uint32_t i = 0; i < ph->n_matmuls; i++)

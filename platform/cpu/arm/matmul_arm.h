@@ -566,7 +566,7 @@ TERN_INLINE void matmul_many(const struct tern_codes_arm *f, const struct tern_m
 /* As many tokens as the second cache and the scratch hold, in groups of one size. */
 TERN_INLINE size_t group_tokens(const struct tern_codes_arm *f, size_t n_cols, size_t n_tokens)
 {
-    const size_t room = 768 / (4 * side_words(f)) * 4; /* TERN_MATMUL_SCRATCH has 768 a block */
+    const size_t room = 768 / (4 * side_words(f)) * 4; /* TERN_MATMUL_BLOCK is more */
     size_t most = TERN_GROUP_BYTES / n_cols / 4 * 4;
     most = most < 32 ? 32 : most > 96 ? 96 : most;
     most = most > room ? room : most;
