@@ -327,6 +327,56 @@ TERN_API bool tern_grammar_may_end(tern_grammar_state *state);
 /* The bytes that may come next, one bit each. */
 TERN_API void tern_grammar_expected(tern_grammar_state *state, uint8_t set[32]);
 
+/* --- chat templates --- */
+
+/* A template in Jinja, as model files carry them, compiled into the caller's memory; the source
+ * need not stay. tern_template_size is a bound, linear in the source (0: more than a MiB). What
+ * cannot run is refused with its line. */
+typedef struct tern_template tern_template;
+TERN_API size_t tern_template_size(tern_text source);
+TERN_API TERN_MUST_CHECK tern_status tern_template_init(tern_memory mem, tern_text source,
+                                                        tern_template **out, tern_error *err);
+/* Templates by name: "chatml" ... ; NULL after the last, data NULL if there is none. */
+TERN_API const char *tern_template_name_at(size_t i);
+TERN_API tern_text tern_template_builtin(const char *name);
+
+/* A name in the template: JSON text, whose every text is the caller's user's (messages, tools,
+ * add_generation_prompt), or, where json.data is NULL, a text that counts as the template's own
+ * (bos_token). */
+typedef struct tern_variable { const char *name; tern_text json, own; } tern_variable;
+typedef struct tern_date { uint32_t year, month, day, hour, minute, second; } tern_date;
+typedef struct tern_render {
+    const tern_variable *variables;
+    size_t n_variables;
+    bool (*now)(void *self, tern_date *out); /* local time, for strftime_now; may be NULL */
+    void *self;
+    size_t output_bytes; /* at most; 0: twice the JSON and 256 KiB */
+    size_t text_bytes;   /* of texts made on the way; 0: six times the JSON and 512 KiB */
+    size_t value_bytes;  /* of values; 0: eight times the JSON and 1 MiB */
+    uint32_t depth;      /* calls and loops in one another; 0: 200 */
+    uint64_t steps;      /* instructions, and bytes looked at in sixteens; 0: 20 million */
+} tern_render;
+
+/* Each byte of the output is the template's own, or a user's, through whatever filter, slice or
+ * concatenation it came; neighbours of one kind are a run. */
+typedef struct tern_run { size_t end; bool own; } tern_run; /* begins where the last ends */
+typedef struct tern_rendered { tern_text text; const tern_run *runs; size_t n_runs; } tern_rendered;
+
+TERN_API size_t tern_render_scratch(const tern_render *options);
+/* The result lies in scratch. A template that raises, that needs what is not there, or that
+ * passes a limit is refused with its line. */
+TERN_API TERN_MUST_CHECK tern_status tern_template_render(const tern_template *t,
+                                                          const tern_render *options,
+                                                          tern_memory scratch, tern_rendered *out,
+                                                          tern_error *err);
+/* As tern_tokenize, but control tokens come only from spellings that lie in the template's own
+ * text as a whole; the text between them is cut as one, whoever wrote it. */
+TERN_API TERN_MUST_CHECK tern_status tern_tokenize_rendered(const tern_model *model,
+                                                            const tern_rendered *text,
+                                                            uint32_t flags, tern_memory scratch,
+                                                            tern_token *out, size_t cap,
+                                                            size_t *n, tern_error *err);
+
 /* --- backends --- */
 
 TERN_API const tern_backend *tern_backend_at(size_t i); /* NULL after the last */

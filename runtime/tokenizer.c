@@ -137,35 +137,75 @@ static void emit_plain(struct tern_tok *t, tern_text text)
     }
 }
 
-/* The piece that is certain of those that overlap the first one at or after `from`. */
-static bool next_special(const struct tern_vocab *v, tern_text text, size_t *from, size_t limit,
-                         bool control, struct tern_special *out)
+/* A text, and where control tokens may be spelled in it: everywhere or nowhere, or, with runs,
+ * inside of one that is the template's own. */
+struct marked {
+    const struct tern_vocab *vocab;
+    tern_text text;
+    bool control;
+    const tern_run *runs;
+    size_t n_runs;
+};
+
+static const tern_run *run_at(const struct marked *x, size_t at)
 {
-    const unsigned char *s = (const unsigned char *)text.data;
+    size_t low = 0, high = x->n_runs - 1;
+    while (low < high) {
+        const size_t mid = (low + high) / 2;
+        if (x->runs[mid].end <= at)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return &x->runs[low];
+}
+
+static bool special_at(const struct marked *x, size_t at, size_t limit, struct tern_special *out)
+{
+    if (!x->control || x->n_runs == 0)
+        return tern_vocab_special(x->vocab, x->text, at, limit, x->control, out);
+    const tern_run *run = run_at(x, at);
+    struct tern_special own;
+    const bool found = tern_vocab_special(x->vocab, x->text, at, limit, false, out);
+    if (!run->own || !tern_vocab_special(x->vocab, x->text, at, run->end < limit ? run->end : limit,
+                                         true, &own))
+        return found;
+    if (!found || own.size >= out->size)
+        *out = own;
+    return true;
+}
+
+/* The piece that is certain of those that overlap the first one at or after `from`. */
+static bool next_special(const struct marked *x, size_t *from, size_t limit,
+                         struct tern_special *out)
+{
+    const struct tern_vocab *v = x->vocab;
+    const unsigned char *s = (const unsigned char *)x->text.data;
     for (;; ++*from) {
         while (*from < limit && v->special_reach[s[*from]] == 0)
             ++*from;
         if (*from == limit)
             return false;
-        if (tern_vocab_special(v, text, *from, limit, control, out))
+        if (special_at(x, *from, limit, out))
             break;
     }
     for (size_t at = *from + 1; at < out->at + out->size; at++) {
         struct tern_special other;
-        if (v->special_reach[s[at]] > out->size &&
-            tern_vocab_special(v, text, at, limit, control, &other) && other.size > out->size)
+        if (v->special_reach[s[at]] > out->size && special_at(x, at, limit, &other) &&
+            other.size > out->size)
             *out = other;
     }
     return true;
 }
 
-static void emit_all(struct tern_tok *t, tern_text text, bool control)
+static void emit_all(struct tern_tok *t, const struct marked *x)
 {
+    const tern_text text = x->text;
     size_t begin = 0, from = 0, n_held = 0;
     for (;;) {
         const size_t limit = n_held ? t->held[n_held - 1].at : text.size;
         struct tern_special found;
-        if (next_special(t->vocab, text, &from, limit, control, &found)) {
+        if (next_special(x, &from, limit, &found)) {
             t->held[n_held++] = found;
             if (found.at != from && n_held <= t->vocab->longest_special)
                 continue; /* what is left of it comes first */
@@ -180,17 +220,43 @@ static void emit_all(struct tern_tok *t, tern_text text, bool control)
     }
 }
 
+static tern_status check_runs(const tern_rendered *r, tern_error *err)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < r->n_runs; i++) {
+        if (r->runs[i].end <= end || r->runs[i].end > r->text.size)
+            return tern_fail(err, TERN_BAD_ARGUMENT, "run %u: it ends at %u, after %u needed",
+                             (uint64_t)i, (uint64_t)r->runs[i].end, (uint64_t)end);
+        end = r->runs[i].end;
+    }
+    if (r->n_runs && end != r->text.size)
+        return tern_fail(err, TERN_BAD_ARGUMENT, "runs: they end at %u of %u bytes", (uint64_t)end,
+                         (uint64_t)r->text.size);
+    return TERN_OK;
+}
+
 tern_status tern_tokenize(const tern_model *model, tern_text text, uint32_t flags,
                           tern_memory scratch, tern_token *out, size_t cap, size_t *n,
                           tern_error *err)
 {
+    const tern_rendered all = {text, NULL, 0};
+    return tern_tokenize_rendered(model, &all, flags, scratch, out, cap, n, err);
+}
+
+tern_status tern_tokenize_rendered(const tern_model *model, const tern_rendered *rendered,
+                                   uint32_t flags, tern_memory scratch, tern_token *out,
+                                   size_t cap, size_t *n, tern_error *err)
+{
     const struct tern_vocab *v = model->vocab;
+    const tern_text text = rendered->text;
     *n = 0;
     if (!v)
         return tern_fail(err, TERN_BAD_ARGUMENT, "model: read without its tokenizer");
     if (text.size > TERN_TOK_MAX_TEXT)
         return tern_fail(err, TERN_BAD_ARGUMENT, "text: %u bytes, at most %u",
                          (uint64_t)text.size, (uint64_t)TERN_TOK_MAX_TEXT);
+    if (check_runs(rendered, err))
+        return TERN_BAD_ARGUMENT;
     struct tern_tok t = {.vocab = v, .out = {out, cap, 0}};
     const size_t skew = -(uintptr_t)scratch.data & 63;
     const size_t need = tern_tokenize_scratch(model, text.size);
@@ -199,10 +265,12 @@ tern_status tern_tokenize(const tern_model *model, tern_text text, uint32_t flag
                          (uint64_t)scratch.size, (uint64_t)need);
     struct tern_arena a = tern_arena_over((char *)scratch.data + skew, scratch.size - skew);
     lay_out(&a, &t, text.size);
+    const struct marked x = {v, text, flags & TERN_TOKENIZE_SPECIAL, rendered->runs,
+                             rendered->n_runs};
     const bool edges = !(flags & TERN_TOKENIZE_NO_BOS);
     if (edges && v->adds_bos && v->bos >= 0)
         tern_tok_emit(&t.out, v->bos);
-    emit_all(&t, text, flags & TERN_TOKENIZE_SPECIAL);
+    emit_all(&t, &x);
     const tern_token last = v->family == TERN_VOCAB_WPM ? v->sep : v->eos;
     if (edges && v->adds_eos && last >= 0)
         tern_tok_emit(&t.out, last);

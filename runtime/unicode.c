@@ -107,6 +107,44 @@ uint32_t tern_unicode_lower(uint32_t cp)
     return (cp - r->first) % r->stride ? cp : (uint32_t)((int32_t)cp + r->delta);
 }
 
+size_t tern_unicode_upper(uint32_t cp, uint32_t out[3])
+{
+    /* Letters that are nobody's small form, and the ligatures. */
+    static const uint16_t others[][3] = {
+        {0xb5, 0x39c, 0}, {0xdf, 'S', 'S'}, {0x131, 'I', 0}, {0x149, 0x2bc, 'N'}, {0x17f, 'S', 0},
+        {0x1c5, 0x1c4, 0}, {0x1c8, 0x1c7, 0}, {0x1cb, 0x1ca, 0}, {0x1f2, 0x1f1, 0},
+        {0x1f0, 'J', 0x30c}, {0x345, 0x399, 0}, {0x3c2, 0x3a3, 0}, {0x3d0, 0x392, 0},
+        {0x3d1, 0x398, 0}, {0x3d5, 0x3a6, 0}, {0x3d6, 0x3a0, 0}, {0x3f0, 0x39a, 0},
+        {0x3f1, 0x3a1, 0}, {0x3f5, 0x395, 0}, {0x587, 0x535, 0x552}, {0x1e9b, 0x1e60, 0},
+        {0x1fbe, 0x399, 0}, {0xfb00, 'F', 'F'}, {0xfb01, 'F', 'I'}, {0xfb02, 'F', 'L'},
+        {0xfb05, 'S', 'T'}, {0xfb06, 'S', 'T'},
+    };
+    out[0] = cp;
+    if (cp < 128) {
+        out[0] -= cp >= 'a' && cp <= 'z' ? 32 : 0;
+        return 1;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (others[i][0] == cp) {
+            out[0] = others[i][1];
+            out[1] = others[i][2];
+            return out[1] ? 2 : 1;
+        }
+    }
+    if (tern_unicode_class(cp) == TERN_CP_LU || tern_unicode_class(cp) == TERN_CP_LT)
+        return 1;
+    for (size_t i = 0; i < N_LOWER; i++) {
+        const struct lower_range *r = &lower_ranges[i];
+        const uint32_t capital = (uint32_t)((int32_t)cp - r->delta);
+        if (capital >= r->first && capital <= r->last && (capital - r->first) % r->stride == 0 &&
+            r->first >= 128) {
+            out[0] = capital;
+            return 1;
+        }
+    }
+    return 1;
+}
+
 size_t tern_unicode_base(uint32_t cp, uint32_t out[3])
 {
     if (cp >= 0xac00 && cp < 0xd7a4) { /* Hangul: 19 leads, 21 vowels, 27 tails or none */

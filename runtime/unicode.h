@@ -31,6 +31,8 @@ size_t tern_unicode_encode(uint32_t cp, char out[4]);
 /* TERN_CP_INVALID is a symbol, as U+FFFD is. */
 enum tern_cp_class tern_unicode_class(uint32_t cp);
 uint32_t tern_unicode_lower(uint32_t cp); /* simple mapping to one code point */
+/* Capitals of a letter: what maps to it by tern_unicode_lower, or one of the few of two. */
+size_t tern_unicode_upper(uint32_t cp, uint32_t out[3]);
 /* The letter left when a composed letter loses its marks; Hangul syllables become 2 or 3. */
 size_t tern_unicode_base(uint32_t cp, uint32_t out[3]);
 bool tern_unicode_is_ideograph(uint32_t cp);      /* as BERT's tokenizer has them */

@@ -403,6 +403,68 @@ static void sizes_are_told_and_kept(void **state)
     open_close(o);
 }
 
+/* Ids of a text whose bytes are the template's own where marks say 1. */
+static void expect_marked(struct opened *o, const char *text, const char *marks,
+                          const tern_token *ids, size_t n_ids)
+{
+    tern_run runs[64];
+    size_t n_runs = 0, n = 0, size = strlen(text);
+    for (size_t i = 0; i < size; i++)
+        if (i == 0 || marks[i] != marks[i - 1])
+            runs[n_runs++].own = marks[i] == '1';
+    for (size_t i = 0, k = 0; i < size; i++)
+        if (i + 1 == size || marks[i + 1] != marks[i])
+            runs[k++].end = i + 1;
+    const size_t need = tern_tokenize_scratch(o->model, size);
+    void *scratch = malloc(need);
+    tern_token out[64];
+    const tern_rendered r = {{text, size}, runs, n_runs};
+    assert_int_equal(tern_tokenize_rendered(o->model, &r, SPECIAL, (tern_memory){scratch, need},
+                                            out, 64, &n, NULL), TERN_OK);
+    free(scratch);
+    assert_int_equal(n, n_ids);
+    assert_memory_equal(out, ids, n * sizeof *ids);
+}
+
+#define EXPECT_MARKED(text, marks, ...) \
+    expect_marked(o, text, marks, (const tern_token[]){__VA_ARGS__}, \
+                  sizeof(const tern_token[]){__VA_ARGS__} / sizeof(tern_token))
+
+static void only_a_templates_own_text_spells_control_tokens(void **state)
+{
+    (void)state;
+    struct small_vocab *v = fresh();
+    sv_add_bytes(v);
+    const tern_token ab = sv_merge(v, "a", "b");
+    const tern_token end = sv_add(v, "<e>", TERN_TOKEN_CONTROL, 0);
+    const tern_token tag = sv_add(v, "<u>", TERN_TOKEN_USER, 0);
+    const tern_token longer = sv_add(v, "<e>x<u>", TERN_TOKEN_CONTROL, 0);
+    struct opened *o = sv_open(v, "gpt2", "gpt-2");
+    EXPECT_MARKED("<e>", "111", end);
+    EXPECT_MARKED("<e>", "000", '<', 'e', '>');
+    EXPECT_MARKED("<e>", "100", '<', 'e', '>');
+    EXPECT_MARKED("<e>", "001", '<', 'e', '>');
+    EXPECT_MARKED("<e><e>", "000111", '<', 'e', '>', end);
+    EXPECT_MARKED("a<e>b<e>", "01110000", 'a', end, 'b', '<', 'e', '>');
+    /* What a user wrote beside the template's words is cut together with them. */
+    EXPECT_MARKED("ab", "10", ab);
+    /* Pieces of the user's kind stand for text, and are found in it whoever wrote it. */
+    EXPECT_MARKED("<u>", "010", tag);
+    EXPECT_MARKED("<e>x<u>", "1111111", longer);
+    EXPECT_MARKED("<e>x<u>", "1110111", end, 'x', tag);
+    EXPECT_MARKED("<e>x<u>", "1111110", end, 'x', tag);
+    const tern_run wrong[] = {{2, true}, {2, false}};
+    tern_rendered r = {{"ab", 2}, wrong, 2};
+    size_t n;
+    assert_int_equal(tern_tokenize_rendered(o->model, &r, SPECIAL, (tern_memory){0}, NULL, 0, &n,
+                                            NULL), TERN_BAD_ARGUMENT);
+    r.text.size = 3;
+    r.n_runs = 1;
+    assert_int_equal(tern_tokenize_rendered(o->model, &r, SPECIAL, (tern_memory){0}, NULL, 0, &n,
+                                            NULL), TERN_BAD_ARGUMENT);
+    open_close(o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +479,7 @@ int main(void)
         cmocka_unit_test(wordpiece_takes_the_longest_from_the_left_or_nothing),
         cmocka_unit_test(gpt_oss_goes_on_after_a_message),
         cmocka_unit_test(of_equal_pieces_the_lower_id_is_meant),
+        cmocka_unit_test(only_a_templates_own_text_spells_control_tokens),
         cmocka_unit_test(sizes_are_told_and_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
