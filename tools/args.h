@@ -28,10 +28,11 @@ struct tern_settings {
     tern_bias biases[TERN_MAX_BIASES];
     uint32_t n_biases;
     const char *decode_ids, *save_logits, *kl_base, *trace;
+    const char *messages, *chat_template, *tools, *variables; /* of a conversation */
     const char *output, *object, *c_array, *symbol, *arch, *cache;
     const char *match, *vocabulary, *grammar, *schema;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
-    bool verify, json_mode, lenient;
+    bool verify, json_mode, lenient, no_generation, adapt, as_ids;
 };
 
 enum tern_option_kind {

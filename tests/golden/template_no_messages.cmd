@@ -1,0 +1,2 @@
+# exit 2
+$TERN template $TINY/llama-q8_0.gguf

@@ -1,0 +1,3 @@
+# exit 1
+echo '[]' >m.json
+$TERN template $TINY/llama-q8_0.gguf --messages m.json
