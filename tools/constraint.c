@@ -8,19 +8,28 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool compile(struct tern_constraint *c, tern_text gbnf, const tern_model *model,
+                    size_t scratch_bytes, tern_error *err)
+{
+    tern_memory scratch = tern_os_map(scratch_bytes, 64);
+    *err = (tern_error){0};
+    if (!scratch.data || !c->memory.data)
+        snprintf(err->text, sizeof err->text, "grammar: no memory for it");
+    else if (tern_grammar_compile(c->memory, scratch, gbnf, model, &c->grammar, &c->bytes, err))
+        c->grammar = NULL;
+    tern_os_unmap(scratch);
+    return c->grammar != NULL;
+}
+
+/* Scratch is touched before the arenas are: little of it, so that it is no peak of its own. */
 bool tern_constraint_compile(struct tern_constraint *c, tern_text gbnf, const tern_model *model,
                              char line[TERN_ARGS_LINE])
 {
-    tern_error err = {0};
-    tern_memory scratch = tern_os_map(TERN_GRAMMAR_SCRATCH, 64);
+    tern_error err;
     memset(c, 0, sizeof *c);
     c->memory = tern_os_map(TERN_GRAMMAR_BYTES, 64);
-    if (!scratch.data || !c->memory.data)
-        snprintf(err.text, sizeof err.text, "grammar: no memory for it");
-    else if (tern_grammar_compile(c->memory, scratch, gbnf, model, &c->grammar, &c->bytes, &err))
-        c->grammar = NULL;
-    tern_os_unmap(scratch);
-    if (c->grammar)
+    if (compile(c, gbnf, model, TERN_GRAMMAR_SCRATCH / 8, &err) ||
+        (strstr(err.text, "memory holds") && compile(c, gbnf, model, TERN_GRAMMAR_SCRATCH, &err)))
         return true;
     snprintf(line, TERN_ARGS_LINE, "%s", err.text);
     tern_constraint_free(c);
