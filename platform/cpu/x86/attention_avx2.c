@@ -433,6 +433,13 @@ INLINE void spread_codes(const struct tern_values *v, size_t offset, size_t from
     }
 }
 
+/* Codes of 4 bits are 8-bit ones by now: compiled once for both. */
+static __attribute__((noinline)) void run_codes_rows(const struct tile *t, const uint16_t *lo,
+                                                     const uint16_t *hi, size_t n_rows, size_t n)
+{
+    run_rows(t, lo, hi, n_rows, n, Q8_0);
+}
+
 INLINE void run_codes(const struct tern_values *v, bool four)
 {
     struct codes_scratch *own = v->scratch;
@@ -465,7 +472,7 @@ INLINE void run_codes(const struct tern_values *v, bool four)
                 .o_stride = v->o_stride,
                 .look = &look,
             };
-            run_rows(&t, v->lo + r, v->hi + r, n, n_dims, Q8_0);
+            run_codes_rows(&t, v->lo + r, v->hi + r, n, n_dims);
         }
     }
 }
