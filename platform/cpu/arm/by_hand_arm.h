@@ -146,9 +146,101 @@ TERN_INLINE void dots_plane(struct tern_sub s, const int8x16_t q[2], struct tern
                          : "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
 }
 
+/* 4 rows of a run of nibbles in x: low ones for one sub-block, high ones for the next. */
+#define TERN_NIBBLES(x, y, low, high, q_low, q_high)                                              \
+    "ushr " y ".16b, " x ".16b, #4\n\t"                                                           \
+    "and " x ".16b, " x ".16b, %[mask].16b\n\t"                                                   \
+    "sdot %[" high "].4s, " y ".16b, %[" q_high "\n\t"                                            \
+    "sdot %[" low "].4s, " x ".16b, %[" q_low "\n\t"
+#define TERN_NIBBLES_16(q_low, q_high)                                                            \
+    "ld1 {v24.16b - v27.16b}, [%[p]], #64\n\t"                                                    \
+    TERN_NIBBLES("v24", "v28", "l0", "h0", q_low, q_high)                                         \
+    TERN_NIBBLES("v25", "v28", "l1", "h1", q_low, q_high)                                         \
+    TERN_NIBBLES("v26", "v28", "l2", "h2", q_low, q_high)                                         \
+    TERN_NIBBLES("v27", "v28", "l3", "h3", q_low, q_high)
+
+/* Two sub-blocks of nibbles that share their bytes at p. All runs in one piece: between pieces
+ * the compiler moves the sums about. */
+TERN_INLINE void dots_nibbles(const uint8_t *p, const int8x16_t q[4], struct tern_dot low[4],
+                              struct tern_dot high[4])
+{
+    __asm__ volatile(TERN_NIBBLES_16("q0].4b[0]", "q2].4b[0]")
+                     TERN_NIBBLES_16("q0].4b[1]", "q2].4b[1]")
+                     TERN_NIBBLES_16("q0].4b[2]", "q2].4b[2]")
+                     TERN_NIBBLES_16("q0].4b[3]", "q2].4b[3]")
+                     TERN_NIBBLES_16("q1].4b[0]", "q3].4b[0]")
+                     TERN_NIBBLES_16("q1].4b[1]", "q3].4b[1]")
+                     TERN_NIBBLES_16("q1].4b[2]", "q3].4b[2]")
+                     TERN_NIBBLES_16("q1].4b[3]", "q3].4b[3]")
+                     : [p] "+r"(p), [l0] "+w"(low[0].sum), [l1] "+w"(low[1].sum),
+                       [l2] "+w"(low[2].sum), [l3] "+w"(low[3].sum), [h0] "+w"(high[0].sum),
+                       [h1] "+w"(high[1].sum), [h2] "+w"(high[2].sum), [h3] "+w"(high[3].sum)
+                     : [mask] "w"(vdupq_n_u8(15)), [q0] "w"(q[0]), [q1] "w"(q[1]), [q2] "w"(q[2]),
+                       [q3] "w"(q[3])
+                     : "v24", "v25", "v26", "v27", "v28");
+}
+
+/* 4 rows of a sub-block of Q4_K or Q5_K: v24 is the scale, then the minimum. Codes go to lanes of
+ * 32 bits by a look-up that gives 0 where there is none. */
+#define TERN_END_K(i, d, dmin)                                                                    \
+    "tbl v24.16b, {%[sc].16b}, %[at" i "].16b\n\t"                                                \
+    "tbl v25.16b, {%[m].16b}, %[at" i "].16b\n\t"                                                 \
+    "ucvtf v24.4s, v24.4s\n\t"                                                                    \
+    "ucvtf v25.4s, v25.4s\n\t"                                                                    \
+    "fmul v24.4s, v24.4s, " d ".4s\n\t"                                                           \
+    "fmul v25.4s, v25.4s, " dmin ".4s\n\t"                                                        \
+    "fmul v24.4s, v24.4s, %[act_d].s[%c[lane]]\n\t"                                               \
+    "scvtf %[dot" i "].4s, %[dot" i "].4s\n\t"                                                    \
+    "fmla %[acc" i "].4s, %[dot" i "].4s, v24.4s\n\t"                                             \
+    "fmls %[acc" i "].4s, v25.4s, %[side].s[%c[lane]]\n\t"
+
+/* The chains' step of a sub-block with scales sc and minimums m of 6 bits, d and dmin at d. */
+TERN_INLINE void end_by_hand(const float *d, uint8x16_t sc, uint8x16_t m, struct tern_lane r,
+                             struct tern_dot dot[4], float32x4_t acc[4])
+{
+    const uint32x4_t first = {0xffffff00, 0xffffff01, 0xffffff02, 0xffffff03};
+    __asm__ volatile("ldp q26, q27, [%[d]]\n\t"
+                     "ldp q28, q29, [%[d], #64]\n\t"
+                     TERN_END_K("0", "v26", "v28")
+                     TERN_END_K("1", "v27", "v29")
+                     "ldp q26, q27, [%[d], #32]\n\t"
+                     "ldp q28, q29, [%[d], #96]\n\t"
+                     TERN_END_K("2", "v26", "v28")
+                     TERN_END_K("3", "v27", "v29")
+                     : [dot0] "+w"(dot[0].sum), [dot1] "+w"(dot[1].sum), [dot2] "+w"(dot[2].sum),
+                       [dot3] "+w"(dot[3].sum), [acc0] "+w"(acc[0]), [acc1] "+w"(acc[1]),
+                       [acc2] "+w"(acc[2]), [acc3] "+w"(acc[3])
+                     : [d] "r"(d), [sc] "w"(sc), [m] "w"(m), [act_d] "w"(r.d), [side] "w"(r.side),
+                       [lane] "i"(r.lane), [at0] "w"(first),
+                       [at1] "w"(vaddq_u32(first, vdupq_n_u32(4))),
+                       [at2] "w"(vaddq_u32(first, vdupq_n_u32(8))),
+                       [at3] "w"(vaddq_u32(first, vdupq_n_u32(12)))
+                     : "v24", "v25", "v26", "v27", "v28", "v29", "memory");
+}
+
 #else
 
 enum { TERN_BY_HAND = 0 };
+
+TERN_INLINE void end_by_hand(const float *d, uint8x16_t sc, uint8x16_t m, struct tern_lane r,
+                             struct tern_dot dot[4], float32x4_t acc[4])
+{
+    (void)d;
+    (void)sc;
+    (void)m;
+    (void)r;
+    (void)dot;
+    (void)acc;
+}
+
+TERN_INLINE void dots_nibbles(const uint8_t *p, const int8x16_t q[4], struct tern_dot low[4],
+                              struct tern_dot high[4])
+{
+    (void)p;
+    (void)q;
+    (void)low;
+    (void)high;
+}
 
 TERN_INLINE void dots_fifth(const uint8_t *p, const int8x16_t q[2], struct tern_dot dot[4])
 {

@@ -17,6 +17,9 @@ struct tern_sub {
 
 struct tern_dot;
 
+/* What the record of one sub-block gives: its lane of d and d * sum. */
+struct tern_lane { float32x4_t d, side; int lane; };
+
 struct tern_codes_arm {
     unsigned chain;              /* products of codes and activations that fit 16 bits */
     int zero;                    /* subtracted from the codes */
@@ -32,6 +35,11 @@ struct tern_codes_arm {
     void (*four_runs)(struct tern_sub s, int rows, int i, int8x16_t w[4][2]);
     /* The products of all runs with one token's q, where TERN_BY_HAND; NULL for the usual way. */
     void (*dots)(struct tern_sub s, const int8x16_t q[2], struct tern_dot *dot);
+    /* The same of this sub-block, an even one, and the next, where they share bytes. */
+    void (*dots_2)(struct tern_sub s, const int8x16_t q[4], struct tern_dot *dot,
+                   struct tern_dot *next);
+    /* And the chains' step. */
+    void (*end)(struct tern_sub s, struct tern_lane r, struct tern_dot *dot, float32x4_t acc[4]);
     void (*scale)(struct tern_sub s, float32x4_t out[4]);
     void (*minus_min)(struct tern_sub s, float32x4_t out[4]);
     void (*sc)(struct tern_sub s, int half, int32x4_t out[4]);

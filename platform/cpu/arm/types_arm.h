@@ -171,35 +171,53 @@ TERN_INLINE void k_times(const float *d, uint8x16_t codes, float32x4_t out[4])
         out[i] = vmulq_f32(out[i], vcvtq_f32_u32(wide[i]));
 }
 
-TERN_INLINE void k_scale(struct tern_sub s, float32x4_t out[4])
+TERN_INLINE uint8x16_t k_scale_codes(struct tern_sub s)
 {
     const uint8_t *p = s.block + 64 + 16 * s.sub;
-    uint8x16_t codes;
     if (s.sub < 4)
-        codes = vandq_u8(vld1q_u8(p), vdupq_n_u8(63));
-    else /* bits 6 and 7 over a nibble */
-        codes = vandq_u8(vsliq_n_u8(vld1q_u8(p + 64), vshrq_n_u8(vld1q_u8(p - 64), 6), 4),
-                         vdupq_n_u8(63));
-    k_times(s.d, codes, out);
+        return vandq_u8(vld1q_u8(p), vdupq_n_u8(63));
+    /* bits 6 and 7 over a nibble */
+    return vandq_u8(vsliq_n_u8(vld1q_u8(p + 64), vshrq_n_u8(vld1q_u8(p - 64), 6), 4),
+                    vdupq_n_u8(63));
+}
+
+TERN_INLINE uint8x16_t k_min_codes(struct tern_sub s)
+{
+    const uint8_t *p = s.block + 64 + 16 * s.sub;
+    if (s.sub < 4)
+        return vandq_u8(vld1q_u8(p + 64), vdupq_n_u8(63));
+    return vsriq_n_u8(vandq_u8(vshrq_n_u8(vld1q_u8(p), 2), vdupq_n_u8(0x30)), vld1q_u8(p + 64), 4);
+}
+
+TERN_INLINE void k_scale(struct tern_sub s, float32x4_t out[4])
+{
+    k_times(s.d, k_scale_codes(s), out);
 }
 
 TERN_INLINE void k_minus_min(struct tern_sub s, float32x4_t out[4])
 {
-    const uint8_t *p = s.block + 64 + 16 * s.sub;
-    uint8x16_t codes;
-    if (s.sub < 4)
-        codes = vandq_u8(vld1q_u8(p + 64), vdupq_n_u8(63));
-    else
-        codes = vsriq_n_u8(vandq_u8(vshrq_n_u8(vld1q_u8(p), 2), vdupq_n_u8(0x30)),
-                           vld1q_u8(p + 64), 4);
-    k_times(s.d + 16, codes, out);
+    k_times(s.d + 16, k_min_codes(s), out);
     for (int i = 0; i < 4; i++)
         out[i] = vnegq_f32(out[i]);
 }
 
+TERN_INLINE void k_end(struct tern_sub s, struct tern_lane r, struct tern_dot *dot,
+                       float32x4_t acc[4])
+{
+    end_by_hand(s.d, k_scale_codes(s), k_min_codes(s), r, dot, acc);
+}
+
+TERN_INLINE void dots_2_q4_k(struct tern_sub s, const int8x16_t q[4], struct tern_dot *dot,
+                             struct tern_dot *next)
+{
+    seek_q4_k(&s);
+    dots_nibbles(s.a, q, dot, next);
+}
+
 static const struct tern_codes_arm q4_k = {
     .chain = 8, .block_bytes = 16 * 144, .n_subs = 8, .has_min = true,
-    .open = open_k, .seek = seek_q4_k, .run = run_q4_k, .scale = k_scale, .minus_min = k_minus_min,
+    .open = open_k, .seek = seek_q4_k, .run = run_q4_k, .dots_2 = dots_2_q4_k, .end = k_end,
+    .scale = k_scale, .minus_min = k_minus_min,
 };
 
 /* --- 5 bits --- */
@@ -288,8 +306,8 @@ TERN_INLINE void dots_q5_k(struct tern_sub s, const int8x16_t q[2], struct tern_
 
 static const struct tern_codes_arm q5_k = {
     .chain = 8, .zero = -16, .block_bytes = 16 * 176, .n_subs = 8, .has_min = true,
-    .open = open_k, .seek = seek_q5_k, .run = run_q5_k, .dots = dots_q5_k, .scale = k_scale,
-    .minus_min = k_minus_min,
+    .open = open_k, .seek = seek_q5_k, .run = run_q5_k, .dots = dots_q5_k, .end = k_end,
+    .scale = k_scale, .minus_min = k_minus_min,
 };
 
 /* --- 6 and 8 bits --- */
