@@ -7,8 +7,8 @@ TERN is an aarch64 build, run under qemu-aarch64 with a counting plugin (tests/q
 thread. A decoded token is what 8 more of them add to a run, a prefilled one what 32 more of the
 prompt add, so that starting up does not count. Counts are the same on every machine, up to what
 the C library does: one part in a hundred is let pass, in either direction, so that a change is
-seen in review; --write renews the figures. i8mm may not need more than dotprod on any model. Loads
-and loaded bytes are printed beside them. Answers 77 where QEMU, a compiler for the plugin or the
+seen in review; --write renews the figures. i8mm may not need more than dotprod on any model, up to
+the same hundredth: the C library takes other ways on its CPU. Loads and loaded bytes are printed beside them. Answers 77 where QEMU, a compiler for the plugin or the
 small models (numpy) are not there; models in $TERN_MODELS run where it has them.
 """
 import argparse
@@ -101,7 +101,7 @@ def compare(got, pinned, only):
             wrong += 1
         name, variant, phase = key
         other = got.get((name, "dotprod", phase))
-        if variant == "i8mm" and other and values[0] > other[0] * 1.001:
+        if variant == "i8mm" and other and values[0] > other[0] + other[0] // SLACK:
             print(f"{' '.join(key)}: {values[0]} instructions, dotprod {other[0]}")
             wrong += 1
     for key in pinned.keys() - got.keys():
