@@ -8,8 +8,9 @@ thread. A decoded token is what 8 more of them add to a run, a prefilled one wha
 prompt add, so that starting up does not count. Counts are the same on every machine, up to what
 the C library does: one part in a hundred is let pass, in either direction, so that a change is
 seen in review; --write renews the figures. i8mm may not need more than dotprod on any model, up to
-the same hundredth: the C library takes other ways on its CPU. Loads and loaded bytes are printed beside them. Answers 77 where QEMU, a compiler for the plugin or the
-small models (numpy) are not there; models in $TERN_MODELS run where it has them.
+the same hundredth: the C library takes other ways on its CPU. Loads and loaded bytes are printed
+beside them. Answers 77 where QEMU, a compiler for the plugin or the small models (numpy) are not
+there; models in $TERN_MODELS run where it has them.
 """
 import argparse
 import csv
