@@ -87,7 +87,7 @@ typedef struct tern_backend tern_backend;
  * with its own number, and returns when all n_threads have called it; everything written
  * before it by any of them is visible after it. It spins for a bounded time, then sleeps.
  * The engine never calls parallel from inside a job. */
-enum { TERN_ARM_DOTPROD = 1 << 0, TERN_ARM_I8MM = 1 << 1 }; /* of tern_host.cpu_has */
+enum { TERN_ARM_DOTPROD = 1 << 0, TERN_ARM_I8MM = 1 << 1, TERN_X86_AMX = 1 << 2 };
 typedef struct tern_host {
     void *self;
     uint32_t n_threads; /* 0: 1 */
@@ -98,7 +98,8 @@ typedef struct tern_host {
                                        NULL: the best that the CPU has */
     uint32_t cpu_has;               /* TERN_ARM_*: what the system says of a CPU that a program
                                        may not ask; 0: what the compiler was told. A wrong word
-                                       ends in an undefined instruction */
+                                       ends in an undefined instruction. TERN_X86_AMX: the system
+                                       lets this process use tiles, if the CPU has them */
 } tern_host;
 
 /* --- sources: where the bytes of a model are --- */

@@ -5,6 +5,7 @@
 static const struct { uint32_t bit; const char *name; } features[] = {
     {TERN_CPU_AVX2, "avx2+fma+f16c"}, {TERN_CPU_AVX_VNNI, "avx-vnni"},
     {TERN_CPU_AVX512, "avx512f+bw+dq+vl"}, {TERN_CPU_AVX512_VNNI, "avx512-vnni"},
+    {TERN_CPU_AMX_INT8, "amx-int8"},
     {TERN_CPU_NEON, "neon"}, {TERN_CPU_DOTPROD, "dotprod"}, {TERN_CPU_I8MM, "i8mm"},
 };
 

@@ -2,9 +2,10 @@
  *
  * A set CPUID bit alone says that the CPU knows an instruction. The wide registers also have to
  * be saved by the operating system at a task switch, which XCR0 says; without it the first
- * wide instruction would trap. On Arm a program may not ask the CPU, and asking the operating
- * system is not the core's business: the host says what it was told (tern_host.cpu_has), and
- * what the compiler was allowed to assume is there in any case. */
+ * wide instruction would trap. Linux lets a process use AMX tiles only after it has asked; core
+ * code makes no system calls, so the host does and says so (tern_host.cpu_has). On Arm a program
+ * may not ask the CPU either: the host says what it was told, and what the compiler was allowed
+ * to assume is there in any case. */
 #include "platform/cpu/kernels.h"
 
 #include "runtime/tern.h"
@@ -17,7 +18,9 @@ enum {
     LEAF7_EBX_AVX2 = 1 << 5,
     LEAF7_EBX_AVX512_F_DQ_BW = 1 << 16 | 1 << 17 | 1 << 30,
     LEAF7_ECX_AVX512_VNNI = 1 << 11, LEAF7_1_EAX_AVX_VNNI = 1 << 4,
+    LEAF7_EDX_AMX_TILE_INT8 = 1 << 24 | 1 << 25,
     XCR0_YMM = 1 << 1 | 1 << 2, XCR0_ZMM = XCR0_YMM | 1 << 5 | 1 << 6 | 1 << 7,
+    XCR0_TILES = 1 << 17 | 1 << 18,
 };
 
 struct cpuid { uint32_t a, b, c, d; };
@@ -45,7 +48,6 @@ static bool all(uint32_t bits, uint32_t wanted)
 
 uint32_t tern_cpu_features(uint32_t cpu_has)
 {
-    (void)cpu_has;
     const uint32_t max_leaf = cpuid(0, 0).a;
     const uint32_t ecx1 = max_leaf >= 7 ? cpuid(1, 0).c : 0;
     if (!all(ecx1, LEAF1_ECX_FMA | LEAF1_ECX_OSXSAVE | LEAF1_ECX_F16C))
@@ -63,6 +65,8 @@ uint32_t tern_cpu_features(uint32_t cpu_has)
     }
     if (leaf7.a >= 1 && (cpuid(7, 1).a & LEAF7_1_EAX_AVX_VNNI))
         features |= TERN_CPU_AVX_VNNI;
+    if ((cpu_has & TERN_X86_AMX) && all(xcr0, XCR0_TILES) && all(leaf7.d, LEAF7_EDX_AMX_TILE_INT8))
+        features |= TERN_CPU_AMX_INT8;
     return features;
 }
 #elif TERN_ARM64

@@ -12,6 +12,7 @@
 #define TERN_HAVE_AVX2 0
 #define TERN_HAVE_AVX_VNNI 0
 #define TERN_HAVE_AVX512_VNNI 0
+#define TERN_HAVE_AMX_INT8 0
 #endif
 
 #ifndef TERN_HAVE_NEON
@@ -28,6 +29,9 @@ void tern_install_avx_vnni(struct tern_kernels *k);
 #endif
 #if TERN_HAVE_AVX512_VNNI
 void tern_install_avx512_vnni(struct tern_kernels *k);
+#endif
+#if TERN_HAVE_AMX_INT8
+void tern_install_amx_int8(struct tern_kernels *k);
 #endif
 #if TERN_HAVE_NEON
 void tern_install_neon(struct tern_kernels *k);
@@ -49,6 +53,10 @@ const struct tern_cpu_variant tern_cpu_variants[] = {
 #if TERN_HAVE_AVX512_VNNI
     {"avx512_vnni", TERN_CPU_AVX2 | TERN_CPU_AVX512 | TERN_CPU_AVX512_VNNI,
      tern_install_avx512_vnni},
+#endif
+#if TERN_HAVE_AMX_INT8
+    {"amx_int8", TERN_CPU_AVX2 | TERN_CPU_AVX512 | TERN_CPU_AVX512_VNNI | TERN_CPU_AMX_INT8,
+     tern_install_amx_int8},
 #endif
 #if TERN_HAVE_NEON
     {"neon", TERN_CPU_NEON, tern_install_neon},

@@ -194,6 +194,7 @@ enum tern_cpu_feature {
     TERN_CPU_NEON = 1 << 4,
     TERN_CPU_DOTPROD = 1 << 5,
     TERN_CPU_I8MM = 1 << 6,
+    TERN_CPU_AMX_INT8 = 1 << 7,
 };
 
 struct tern_cpu_variant {

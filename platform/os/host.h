@@ -27,7 +27,8 @@ void tern_team_stop(tern_team *team);
  * taken into account); at least 1. */
 uint32_t tern_os_cores(void);
 uint64_t tern_os_now_ns(void);
-/* tern_host.cpu_has, as the system says. */
+/* tern_host.cpu_has, as the system says. On x86 Linux this asks it for the use of AMX tiles, for
+ * all threads from then on. */
 uint32_t tern_os_cpu_has(void);
 
 /* --- memory --- */

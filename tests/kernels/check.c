@@ -148,9 +148,16 @@ static const struct tern_cpu_variant *find_variant(const char *name)
     for (const struct tern_cpu_variant *v = tern_cpu_variants; v->name; v++)
         if (strcmp(v->name, name) == 0)
             return v;
-    return strcmp(name, saboteur.name) == 0    ? &saboteur
-           : strcmp(name, reference.name) == 0 ? &reference
-                                               : NULL;
+    static const struct tern_cpu_variant *const others[] = {
+        &saboteur, &reference,
+#if TERN_X86
+        &emulated_vnni, &emulated_amx,
+#endif
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i]->name) == 0)
+            return others[i];
+    return NULL;
 }
 
 /* Where kernels are wrapped to be compared with the reference as they run, the report must say

@@ -6,6 +6,8 @@
 #include "platform/cpu/kernels.h"
 
 extern const struct tern_cpu_variant saboteur;
+/* Kernels of CPUs that this machine may not be, see emulated.h. */
+extern const struct tern_cpu_variant emulated_vnni, emulated_amx;
 
 tern_matmul_fn saboteur_matmul_codes; /* the product is rounded before it is added */
 tern_matmul_fn saboteur_matmul_float; /* two chains, over even and odd k, added at the end */

@@ -134,6 +134,11 @@ TERN_INLINE ints differing(ints a, ints b)
     return _mm512_xor_si512(a, b);
 }
 
+TERN_INLINE ints minus_bytes(ints a, ints b)
+{
+    return _mm512_sub_epi8(a, b);
+}
+
 TERN_INLINE ints up_4(ints x)
 {
     return _mm512_slli_epi16(x, 4);

@@ -1,7 +1,7 @@
 /* matmul_avx512_vnni.c: integer matrix products of the AVX-512 VNNI variant. */
 #include "platform/cpu/x86/lanes_avx512_vnni.h"
 
-#include "platform/cpu/x86/types_vnni.h"
+#include "platform/cpu/x86/matmul_vnni.h"
 #include "platform/cpu/x86/x86.h"
 
 void tern_matmul_q4_0_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)

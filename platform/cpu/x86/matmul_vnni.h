@@ -18,41 +18,13 @@
 #ifndef TERN_CPU_MATMUL_VNNI_H
 #define TERN_CPU_MATMUL_VNNI_H
 
-#include "platform/cpu/kernels.h"
+#include "platform/cpu/x86/types_vnni.h"
 
-enum { PARTS = TERN_PANEL_ROWS / LANES, MAX_TILE_TOKENS = 12 };
-
-/* What the record's sums are for. */
-enum tern_sides {
-    TERN_SIDE_ZERO,   /* codes have a zero point */
-    TERN_SIDE_MIN,    /* blocks have a minimum */
-    TERN_SIDE_HALVES, /* a zero point, and a scale for each half of a block */
-};
-
-/* Sub-block period * group + member of a panel's block. `member` is always a constant. */
-struct tern_sub { const uint8_t *block; unsigned group, member; };
-
-struct tern_codes_vnni {
-    enum tern_sides sides;
-    int zero;                    /* subtracted from the codes */
-    unsigned block_bytes;        /* of a panel's block: 16 * n_bytes */
-    unsigned n_groups, period;
-    void (*unpack)(struct tern_sub s, unsigned part, ints w[8]);
-    floats (*scale)(struct tern_sub s, unsigned part);
-    floats (*minus_min)(struct tern_sub s, unsigned part);          /* MIN */
-    void (*halves)(struct tern_sub s, unsigned part, floats sc[2]); /* HALVES */
-};
+enum { MAX_TILE_TOKENS = 12 };
 
 /* --- one token --- */
 
 enum { PREFETCH_AHEAD = 4096 };
-
-/* Asks for memory that is read later. Past a matrix's end this does nothing. */
-TERN_INLINE void prefetch(const uint8_t *p, size_t ahead, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i += 64)
-        _mm_prefetch((const char *)((uintptr_t)p + ahead + i), _MM_HINT_T0);
-}
 
 TERN_INLINE ints dot_16(ints sum, const ints w[4], const int8_t *q)
 {
@@ -499,6 +471,76 @@ TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, const struct tern
         make_side(f->sides, f->zero, m->acts, t, n_now, side);
         for (size_t p = first; p < end; p++)
             panel_by_many(f, m, p, t, n_now);
+    }
+}
+
+/* --- types without a kernel of their own --- */
+
+enum { CODES_SUBS = 8 }; /* blocks of 32 k that are held */
+_Static_assert(CODES_SUBS * (sizeof(struct tern_panel_codes) + sizeof(struct tern_expanded) +
+                             sizeof(struct tern_mins)) <= EXPANDED_BYTES, "scratch");
+
+static void expand_codes(const struct tern_panel_codes *c, struct tern_expanded *w,
+                         struct tern_mins *mins)
+{
+    for (unsigned part = 0; part < PARTS; part++) {
+        const unsigned row = LANES * part;
+        const ints pairs = load_ints(c->sc[row]);
+        for (int j = 0; j < 8; j++)
+            store_ints(w->codes[j][row], differing(load_ints(c->q[j][row]), all_bytes(0x80)));
+        store_floats(w->scale + row, load_floats(c->scale + row));
+        store_floats(w->u.halves[0] + row, to_floats(first_of_pairs(pairs)));
+        store_floats(w->u.halves[1] + row, to_floats(second_of_pairs(pairs)));
+        store_floats(mins->minus_min + row, negate(load_floats(c->min + row)));
+        store_ints(mins->m[row], load_ints(c->m[row]));
+    }
+}
+
+static __attribute__((noinline)) void tiles_mins(const struct tern_tile *a, size_t n_tokens)
+{
+    static const struct tern_kind kind = {TERN_SIDE_HALVES, true};
+    tiles(&kind, *a, n_tokens);
+}
+
+/* The format's own function turns blocks into codes, once for a group of tokens. */
+static void codes_many(const struct tern_matmul *m, size_t p, size_t token, size_t n_tokens)
+{
+    const struct tern_acts *a = m->acts;
+    struct tern_panel_codes *c = m->scratch;
+    struct tern_expanded *w = (void *)(c + CODES_SUBS);
+    struct tern_mins *mins = (void *)(w + CODES_SUBS);
+    const int32_t *side = (const int32_t *)(const void *)((char *)m->scratch + EXPANDED_BYTES);
+    const size_t n_subs = m->n_cols / TERN_SUB, each = m->format->n_elems / TERN_SUB;
+    const size_t block_bytes = (size_t)TERN_PANEL_ROWS * m->format->n_bytes;
+    float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;
+    zero_tile(dst, m->dst_stride, n_tokens);
+    for (size_t s = 0; s < n_subs; s += CODES_SUBS) {
+        const size_t n = n_subs - s < CODES_SUBS ? n_subs - s : CODES_SUBS;
+        const size_t i = token * a->n_blocks + s;
+        for (size_t k = 0; k < n; k += each)
+            tern_panel_block_to_codes(m->format, m->panels + p * m->panel_bytes +
+                                      (s + k) / each * block_bytes, c + k);
+        for (size_t k = 0; k < n; k++)
+            expand_codes(c + k, w + k, mins + k);
+        const struct tern_tile t = {
+            .w = w, .mins = mins, .n_subs = n, .q = a->q + TERN_SUB * i, .sum = a->sum + 2 * i,
+            .side = side + side_words(TERN_SIDE_HALVES) * s, .n_blocks = a->n_blocks, .dst = dst,
+            .dst_stride = m->dst_stride,
+        };
+        (m->format->has_min ? tiles_mins : tiles_halves)(&t, n_tokens);
+    }
+}
+
+TERN_INLINE void matmul_any(const struct tern_matmul *m, size_t first, size_t n)
+{
+    const size_t n_tokens = m->acts->n_tokens;
+    const size_t group = group_tokens(TERN_SIDE_HALVES, m->n_cols, n_tokens);
+    int32_t *side = (int32_t *)(void *)((char *)m->scratch + EXPANDED_BYTES);
+    for (size_t t = 0; t < n_tokens; t += group) {
+        const size_t n_now = n_tokens - t < group ? n_tokens - t : group;
+        make_side(TERN_SIDE_HALVES, 128, m->acts, t, n_now, side);
+        for (size_t p = first; p < first + n; p++)
+            codes_many(m, p, t, n_now);
     }
 }
 

@@ -49,6 +49,10 @@ tern_matmul_fn tern_matmul_codes_avx512_vnni, tern_matmul_exact_avx512_vnni;
 tern_matmul_fn tern_matmul_f32_avx512_vnni, tern_matmul_f16_avx512_vnni;
 tern_matmul_fn tern_matmul_bf16_avx512_vnni;
 
+tern_matmul_fn tern_matmul_q4_0_amx_int8, tern_matmul_q4_1_amx_int8, tern_matmul_q4_k_amx_int8;
+tern_matmul_fn tern_matmul_q5_0_amx_int8, tern_matmul_q5_1_amx_int8, tern_matmul_q5_k_amx_int8;
+tern_matmul_fn tern_matmul_q6_k_amx_int8, tern_matmul_q8_0_amx_int8;
+
 tern_mul_act_fn tern_silu_mul_avx512_vnni, tern_gelu_mul_avx512_vnni;
 tern_softcap_fn tern_softcap_avx512_vnni;
 

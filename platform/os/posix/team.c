@@ -240,6 +240,11 @@ uint32_t tern_os_cpu_has(void)
         has |= TERN_ARM_DOTPROD;
     if (getauxval(AT_HWCAP2) & HWCAP2_I8MM)
         has |= TERN_ARM_I8MM;
+#elif defined(__linux__) && defined(__x86_64__)
+    /* Threads have room for tiles only after a process asked: "dynamic" state 18, tile data. */
+    enum { ARCH_REQ_XCOMP_PERMISSION = 0x1023, TILE_DATA = 18 };
+    if (syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERMISSION, TILE_DATA) == 0)
+        has |= TERN_X86_AMX;
 #endif
     return has;
 }

@@ -1,0 +1,14 @@
+#include "platform/cpu/x86/x86.h"
+
+void tern_install_amx_int8(struct tern_kernels *k);
+void tern_install_amx_int8(struct tern_kernels *k)
+{
+    k->matmul_q4_0 = tern_matmul_q4_0_amx_int8;
+    k->matmul_q4_1 = tern_matmul_q4_1_amx_int8;
+    k->matmul_q4_k = tern_matmul_q4_k_amx_int8;
+    k->matmul_q5_0 = tern_matmul_q5_0_amx_int8;
+    k->matmul_q5_1 = tern_matmul_q5_1_amx_int8;
+    k->matmul_q5_k = tern_matmul_q5_k_amx_int8;
+    k->matmul_q6_k = tern_matmul_q6_k_amx_int8;
+    k->matmul_q8_0 = tern_matmul_q8_0_amx_int8;
+}

@@ -1,0 +1,35 @@
+/* emulated.c: the table of kernels that are compiled with emulated.h. */
+#include "tests/kernels/emulated.h"
+
+#include "platform/cpu/x86/x86.h"
+#include "tests/kernels/saboteur.h"
+
+struct emulated_tiles emulated;
+
+static void install_vnni(struct tern_kernels *k)
+{
+    k->matmul_q4_0 = tern_matmul_q4_0_avx512_vnni;
+    k->matmul_q4_1 = tern_matmul_q4_1_avx512_vnni;
+    k->matmul_q4_k = tern_matmul_q4_k_avx512_vnni;
+    k->matmul_q5_0 = tern_matmul_q5_0_avx512_vnni;
+    k->matmul_q5_1 = tern_matmul_q5_1_avx512_vnni;
+    k->matmul_q5_k = tern_matmul_q5_k_avx512_vnni;
+    k->matmul_q6_k = tern_matmul_q6_k_avx512_vnni;
+    k->matmul_q8_0 = tern_matmul_q8_0_avx512_vnni;
+    k->matmul_codes = tern_matmul_codes_avx512_vnni;
+}
+
+static void install_amx(struct tern_kernels *k)
+{
+    k->matmul_q4_0 = tern_matmul_q4_0_amx_int8;
+    k->matmul_q4_1 = tern_matmul_q4_1_amx_int8;
+    k->matmul_q4_k = tern_matmul_q4_k_amx_int8;
+    k->matmul_q5_0 = tern_matmul_q5_0_amx_int8;
+    k->matmul_q5_1 = tern_matmul_q5_1_amx_int8;
+    k->matmul_q5_k = tern_matmul_q5_k_amx_int8;
+    k->matmul_q6_k = tern_matmul_q6_k_amx_int8;
+    k->matmul_q8_0 = tern_matmul_q8_0_amx_int8;
+}
+
+const struct tern_cpu_variant emulated_vnni = {"emulated_avx512_vnni", 0, install_vnni};
+const struct tern_cpu_variant emulated_amx = {"emulated_amx_int8", 0, install_amx};
