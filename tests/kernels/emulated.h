@@ -22,7 +22,17 @@
 #define tern_matmul_q4_k_avx512_vnni emulated_q4_k_vnni
 #define tern_matmul_q5_k_avx512_vnni emulated_q5_k_vnni
 #define tern_matmul_q6_k_avx512_vnni emulated_q6_k_vnni
+#define tern_matmul_q3_k_avx512_vnni emulated_q3_k_vnni
+#define tern_matmul_iq4_nl_avx512_vnni emulated_iq4_nl_vnni
+#define tern_matmul_iq4_xs_avx512_vnni emulated_iq4_xs_vnni
+#define tern_matmul_mxfp4_avx512_vnni emulated_mxfp4_vnni
+#define tern_matmul_tq2_0_avx512_vnni emulated_tq2_0_vnni
 #define tern_matmul_codes_avx512_vnni emulated_codes_vnni
+#define tern_matmul_iq4_nl_amx_int8 emulated_iq4_nl_amx
+#define tern_matmul_iq4_xs_amx_int8 emulated_iq4_xs_amx
+#define tern_matmul_mxfp4_amx_int8 emulated_mxfp4_amx
+#define tern_matmul_q3_k_amx_int8 emulated_q3_k_amx
+#define tern_matmul_tq2_0_amx_int8 emulated_tq2_0_amx
 #define tern_matmul_q4_0_amx_int8 emulated_q4_0_amx
 #define tern_matmul_q4_1_amx_int8 emulated_q4_1_amx
 #define tern_matmul_q5_0_amx_int8 emulated_q5_0_amx
@@ -128,6 +138,14 @@ TERN_INLINE ints load_signed_bytes(const uint8_t *p)
     return x;
 }
 
+TERN_INLINE ints load_shorts(const uint8_t *p)
+{
+    ints x;
+    for (int i = 0; i < LANES; i++)
+        x.v[i] = tern_load_u16(p + 2 * i);
+    return x;
+}
+
 TERN_INLINE ints all_ints(int32_t a)
 {
     ints x;
@@ -218,6 +236,13 @@ TERN_INLINE ints differing(ints a, ints b)
     return a;
 }
 
+TERN_INLINE ints minus_ints(ints a, ints b)
+{
+    for (int i = 0; i < LANES; i++)
+        a.v[i] -= b.v[i];
+    return a;
+}
+
 TERN_INLINE ints minus_bytes(ints a, ints b)
 {
     bytes x = as_bytes(a), y = as_bytes(b);
@@ -254,6 +279,26 @@ TERN_INLINE ints down_2(ints x)
 TERN_INLINE ints down_4(ints x)
 {
     return shifted(x, -4);
+}
+
+TERN_INLINE ints down_by(ints x, unsigned n)
+{
+    return shifted(x, -(int)n);
+}
+
+TERN_INLINE floats power_of_2(ints e)
+{
+    for (int i = 0; i < LANES; i++)
+        e.v[i] = (int32_t)((uint32_t)(e.v[i] + 63) << 23);
+    return as_floats(e);
+}
+
+TERN_INLINE ints looked_up(const uint8_t values[16], ints a)
+{
+    bytes x = as_bytes(a);
+    for (int i = 0; i < 4 * LANES; i++)
+        x.b[i] = (int8_t)values[x.b[i]];
+    return of_bytes(x);
 }
 
 TERN_INLINE ints first_of_pairs(ints pairs)

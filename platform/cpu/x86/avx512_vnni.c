@@ -8,6 +8,11 @@ void tern_install_avx512_vnni(struct tern_kernels *k)
     k->matmul_bf16 = tern_matmul_bf16_avx512_vnni;
     k->matmul_codes = tern_matmul_codes_avx512_vnni;
     k->matmul_exact = tern_matmul_exact_avx512_vnni;
+    k->matmul_iq4_nl = tern_matmul_iq4_nl_avx512_vnni;
+    k->matmul_iq4_xs = tern_matmul_iq4_xs_avx512_vnni;
+    k->matmul_mxfp4 = tern_matmul_mxfp4_avx512_vnni;
+    k->matmul_q3_k = tern_matmul_q3_k_avx512_vnni;
+    k->matmul_tq2_0 = tern_matmul_tq2_0_avx512_vnni;
     k->matmul_q4_0 = tern_matmul_q4_0_avx512_vnni;
     k->matmul_q4_1 = tern_matmul_q4_1_avx512_vnni;
     k->matmul_q4_k = tern_matmul_q4_k_avx512_vnni;

@@ -67,6 +67,12 @@ TERN_INLINE ints load_signed_bytes(const uint8_t *p)
     return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
+/* Halves of 32 bits to 32 bits each. */
+TERN_INLINE ints load_shorts(const uint8_t *p)
+{
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
 TERN_INLINE ints all_ints(int32_t x)
 {
     return _mm512_set1_epi32(x);
@@ -134,6 +140,11 @@ TERN_INLINE ints differing(ints a, ints b)
     return _mm512_xor_si512(a, b);
 }
 
+TERN_INLINE ints minus_ints(ints a, ints b)
+{
+    return _mm512_sub_epi32(a, b);
+}
+
 TERN_INLINE ints minus_bytes(ints a, ints b)
 {
     return _mm512_sub_epi8(a, b);
@@ -157,6 +168,24 @@ TERN_INLINE ints down_2(ints x)
 TERN_INLINE ints down_4(ints x)
 {
     return _mm512_srli_epi16(x, 4);
+}
+
+TERN_INLINE ints down_by(ints x, unsigned n)
+{
+    return _mm512_srl_epi16(x, _mm_cvtsi32_si128((int)n));
+}
+
+/* 2^(e - 64) for e from 0 to 128. */
+TERN_INLINE floats power_of_2(ints e)
+{
+    return as_floats(_mm512_slli_epi32(_mm512_add_epi32(e, _mm512_set1_epi32(63)), 23));
+}
+
+/* Of 16 bytes those that the bytes of x, all below 16, are indices of. */
+TERN_INLINE ints looked_up(const uint8_t values[16], ints x)
+{
+    const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)values);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(v), x);
 }
 
 /* Pairs (a, b) of 16 bits: a, b, and a * x + b * y where the other pair is (x, y). */

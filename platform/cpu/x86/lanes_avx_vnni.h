@@ -65,6 +65,12 @@ TERN_INLINE ints load_signed_bytes(const uint8_t *p)
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
 }
 
+/* Halves of 32 bits to 32 bits each. */
+TERN_INLINE ints load_shorts(const uint8_t *p)
+{
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
 TERN_INLINE ints all_ints(int32_t x)
 {
     return _mm256_set1_epi32(x);
@@ -132,6 +138,11 @@ TERN_INLINE ints differing(ints a, ints b)
     return _mm256_xor_si256(a, b);
 }
 
+TERN_INLINE ints minus_ints(ints a, ints b)
+{
+    return _mm256_sub_epi32(a, b);
+}
+
 TERN_INLINE ints up_4(ints x)
 {
     return _mm256_slli_epi16(x, 4);
@@ -150,6 +161,24 @@ TERN_INLINE ints down_2(ints x)
 TERN_INLINE ints down_4(ints x)
 {
     return _mm256_srli_epi16(x, 4);
+}
+
+TERN_INLINE ints down_by(ints x, unsigned n)
+{
+    return _mm256_srl_epi16(x, _mm_cvtsi32_si128((int)n));
+}
+
+/* 2^(e - 64) for e from 0 to 128. */
+TERN_INLINE floats power_of_2(ints e)
+{
+    return as_floats(_mm256_slli_epi32(_mm256_add_epi32(e, _mm256_set1_epi32(63)), 23));
+}
+
+/* Of 16 bytes those that the bytes of x, all below 16, are indices of. */
+TERN_INLINE ints looked_up(const uint8_t values[16], ints x)
+{
+    const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)values);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(v), x);
 }
 
 /* Pairs (a, b) of 16 bits: a, b, and a * x + b * y where the other pair is (x, y). */

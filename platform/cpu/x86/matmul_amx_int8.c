@@ -272,7 +272,8 @@ static void panel_by_many(const struct tern_amx_type *type, const struct tern_ma
 {
     const uint8_t *w = m->panels + panel * m->panel_bytes;
     const size_t n_subs = m->n_cols / TERN_SUB, sub_bytes = m->panel_bytes / n_subs;
-    memset(p.room->chains, 0, p.n_tokens * sizeof *p.room->chains);
+    const size_t n_chains = (p.n_tokens + STRIP - 1) / STRIP * STRIP;
+    memset(p.room->chains, 0, n_chains * sizeof *p.room->chains);
     for (p.sub = 0; p.sub < n_subs; p.sub += EXPANDED_SUBS) {
         p.n = n_subs - p.sub < EXPANDED_SUBS ? n_subs - p.sub : EXPANDED_SUBS;
         type->expand(w, p.sub, p.n, p.room);
@@ -456,6 +457,76 @@ void tern_matmul_q6_k_amx_int8(const struct tern_matmul *m, size_t first, size_t
     static const struct tern_amx_type type = {TERN_SIDE_HALVES, expand_q6_k};
     if (m->acts->n_tokens < STRIP)
         tern_matmul_q6_k_avx512_vnni(m, first, n);
+    else
+        by_tiles(&type, m, first, n);
+}
+
+static void expand_iq4_nl(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
+{
+    expand(&iq4_nl, panel, sub, n, room);
+}
+
+void tern_matmul_iq4_nl_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
+{
+    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_iq4_nl};
+    if (m->acts->n_tokens < STRIP)
+        tern_matmul_iq4_nl_avx512_vnni(m, first, n);
+    else
+        by_tiles(&type, m, first, n);
+}
+
+static void expand_iq4_xs(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
+{
+    expand(&iq4_xs, panel, sub, n, room);
+}
+
+void tern_matmul_iq4_xs_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
+{
+    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_iq4_xs};
+    if (m->acts->n_tokens < STRIP)
+        tern_matmul_iq4_xs_avx512_vnni(m, first, n);
+    else
+        by_tiles(&type, m, first, n);
+}
+
+static void expand_mxfp4(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
+{
+    expand(&mxfp4, panel, sub, n, room);
+}
+
+void tern_matmul_mxfp4_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
+{
+    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_mxfp4};
+    if (m->acts->n_tokens < STRIP)
+        tern_matmul_mxfp4_avx512_vnni(m, first, n);
+    else
+        by_tiles(&type, m, first, n);
+}
+
+static void expand_q3_k(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
+{
+    expand(&q3_k, panel, sub, n, room);
+}
+
+void tern_matmul_q3_k_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
+{
+    static const struct tern_amx_type type = {TERN_SIDE_HALVES, expand_q3_k};
+    if (m->acts->n_tokens < STRIP)
+        tern_matmul_q3_k_avx512_vnni(m, first, n);
+    else
+        by_tiles(&type, m, first, n);
+}
+
+static void expand_tq2_0(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
+{
+    expand(&tq2_0, panel, sub, n, room);
+}
+
+void tern_matmul_tq2_0_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
+{
+    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_tq2_0};
+    if (m->acts->n_tokens < STRIP)
+        tern_matmul_tq2_0_avx512_vnni(m, first, n);
     else
         by_tiles(&type, m, first, n);
 }

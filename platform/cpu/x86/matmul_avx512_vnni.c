@@ -44,6 +44,31 @@ void tern_matmul_q6_k_avx512_vnni(const struct tern_matmul *m, size_t first, siz
     matmul_codes(&q6_k, m, first, n);
 }
 
+void tern_matmul_q3_k_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes(&q3_k, m, first, n);
+}
+
+void tern_matmul_iq4_nl_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes(&iq4_nl, m, first, n);
+}
+
+void tern_matmul_iq4_xs_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes(&iq4_xs, m, first, n);
+}
+
+void tern_matmul_mxfp4_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes(&mxfp4, m, first, n);
+}
+
+void tern_matmul_tq2_0_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes(&tq2_0, m, first, n);
+}
+
 void tern_matmul_codes_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
     matmul_any(m, first, n);

@@ -232,4 +232,128 @@ static const struct tern_codes_vnni q6_k = {
     .unpack = unpack_q6_k, .scale = scale_first, .halves = halves_q6_k,
 };
 
+/* --- codes of 2 bits --- */
+
+/* Four sub-blocks in a byte, the first in its low bits. */
+TERN_INLINE ints two_bits(ints x, unsigned member)
+{
+    if (member >= 2)
+        x = down_4(x);
+    return both(member % 2 ? down_2(x) : x, all_bytes(3));
+}
+
+TERN_INLINE void unpack_tq2_0(struct tern_sub s, unsigned part, ints w[8])
+{
+    const uint8_t *q = s.block + 32 + 512 * s.group + 4 * LANES * part;
+    TERN_UNROLL
+    for (int j = 0; j < 8; j++)
+        w[j] = two_bits(load_ints(q + 64 * j), s.member);
+}
+
+static const struct tern_codes_vnni tq2_0 = {
+    .sides = TERN_SIDE_ZERO, .zero = 1, .block_bytes = 16 * 66, .n_groups = 2, .period = 4,
+    .unpack = unpack_tq2_0, .scale = scale_first,
+};
+
+enum { Q3_SCALES = 32, Q3_THIRD = 32 + 192, Q3_CODES = 32 + 192 + 512 };
+
+/* Q3_K: d, 12 bytes of scales by row, 8 vectors of third bits (bit `sub` of a byte), 16 vectors
+ * of codes. */
+TERN_INLINE void unpack_q3_k(struct tern_sub s, unsigned part, ints w[8])
+{
+    const uint8_t *third = s.block + Q3_THIRD + 4 * LANES * part;
+    const uint8_t *q = s.block + Q3_CODES + 512 * s.group + 4 * LANES * part;
+    TERN_UNROLL
+    for (int j = 0; j < 8; j++) {
+        const ints x = down_by(load_ints(third + 64 * j), 4 * s.group + s.member);
+        w[j] = either(two_bits(load_ints(q + 64 * j), s.member), both(up_2(x), all_bytes(4)));
+    }
+}
+
+/* Scale k has its low nibble in byte k % 8, high for k >= 8, and two bits above them in byte 8 +
+ * k % 4, upwards. Here k = 8 group + 2 member and the next. */
+TERN_INLINE void halves_q3_k(struct tern_sub s, unsigned part, floats sc[2])
+{
+    const uint8_t *low = s.block + Q3_SCALES + 32 * s.member + LANES * part;
+    const uint8_t *high = s.block + Q3_SCALES + 128 + 32 * (s.member % 2) + LANES * part;
+    TERN_UNROLL
+    for (unsigned half = 0; half < 2; half++) {
+        const ints l = down_by(load_bytes(low + 16 * half), 4 * s.group);
+        const ints h = down_by(load_bytes(high + 16 * half), 4 * s.group);
+        const ints code = either(both(l, all_ints(15)),
+                                 both(s.member < 2 ? up_4(h) : up_2(h), all_ints(0x30)));
+        sc[half] = to_floats(minus_ints(code, all_ints(32)));
+    }
+}
+
+static const struct tern_codes_vnni q3_k = {
+    .sides = TERN_SIDE_HALVES, .zero = 4, .block_bytes = 16 * 110, .n_groups = 2, .period = 4,
+    .unpack = unpack_q3_k, .scale = scale_first, .halves = halves_q3_k,
+};
+
+/* --- codes of 4 bits that stand for one of 16 values, here with 128 more --- */
+
+TERN_INLINE void unpack_by_table(const uint8_t *q, unsigned part, const uint8_t values[16],
+                                 ints w[8])
+{
+    unpack_nibbles(q, part, w);
+    TERN_UNROLL
+    for (int j = 0; j < 8; j++)
+        w[j] = looked_up(values, w[j]);
+}
+
+static const uint8_t iq4_values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                       129, 141, 153, 166, 181, 197, 217, 241};
+
+TERN_INLINE void unpack_iq4_nl(struct tern_sub s, unsigned part, ints w[8])
+{
+    unpack_by_table(s.block + 32, part, iq4_values, w);
+}
+
+static const struct tern_codes_vnni iq4_nl = {
+    .sides = TERN_SIDE_ZERO, .zero = 128, .block_bytes = 16 * 18, .n_groups = 1, .period = 1,
+    .unpack = unpack_iq4_nl, .scale = scale_first,
+};
+
+/* IQ4_XS: d, 16 bits with two upper bits for each sub-block's scale, 4 bytes by row of their low
+ * nibbles, 8 x 4 vectors of codes. */
+TERN_INLINE void unpack_iq4_xs(struct tern_sub s, unsigned part, ints w[8])
+{
+    unpack_by_table(s.block + 128 + 256 * (2 * s.group + s.member), part, iq4_values, w);
+}
+
+TERN_INLINE floats scale_iq4_xs(struct tern_sub s, unsigned part)
+{
+    const ints l = load_bytes(s.block + 64 + 16 * s.group + LANES * part);
+    const ints h = down_by(load_shorts(s.block + 32 + 2 * LANES * part),
+                           4 * s.group + 2 * s.member);
+    const ints code = either(both(s.member ? down_4(l) : l, all_ints(15)),
+                             both(up_4(h), all_ints(0x30)));
+    return multiply(scale_first(s, part), to_floats(minus_ints(code, all_ints(32))));
+}
+
+static const struct tern_codes_vnni iq4_xs = {
+    .sides = TERN_SIDE_ZERO, .zero = 128, .block_bytes = 16 * 136, .n_groups = 4, .period = 2,
+    .unpack = unpack_iq4_xs, .scale = scale_iq4_xs,
+};
+
+TERN_INLINE void unpack_mxfp4(struct tern_sub s, unsigned part, ints w[8])
+{
+    static const uint8_t values[16] = {128, 129, 130, 131, 132, 134, 136, 140,
+                                       128, 127, 126, 125, 124, 122, 120, 116};
+    unpack_by_table(s.block + 16, part, values, w);
+}
+
+/* 2^(e - 128), which may be below 2^-126, as a product of two powers. */
+TERN_INLINE floats scale_mxfp4(struct tern_sub s, unsigned part)
+{
+    const ints e = load_bytes(s.block + LANES * part), half = down_by(e, 1);
+    return multiply(power_of_2(half), power_of_2(minus_ints(e, half)));
+}
+
+static const struct tern_codes_vnni mxfp4 = {
+    .sides = TERN_SIDE_ZERO, .zero = 128, .block_bytes = 16 * 17, .n_groups = 1, .period = 1,
+    .unpack = unpack_mxfp4, .scale = scale_mxfp4,
+};
+
 #endif
