@@ -7,8 +7,6 @@ void tern_install_avx_vnni(struct tern_kernels *k)
     k->matmul_iq4_nl = tern_matmul_iq4_nl_avx_vnni;
     k->matmul_iq4_xs = tern_matmul_iq4_xs_avx_vnni;
     k->matmul_mxfp4 = tern_matmul_mxfp4_avx_vnni;
-    k->matmul_q3_k = tern_matmul_q3_k_avx_vnni;
-    k->matmul_tq2_0 = tern_matmul_tq2_0_avx_vnni;
     k->matmul_q4_0 = tern_matmul_q4_0_avx_vnni;
     k->matmul_q4_1 = tern_matmul_q4_1_avx_vnni;
     k->matmul_q4_k = tern_matmul_q4_k_avx_vnni;

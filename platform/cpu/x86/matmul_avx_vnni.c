@@ -44,11 +44,6 @@ void tern_matmul_q6_k_avx_vnni(const struct tern_matmul *m, size_t first, size_t
     matmul_codes(&q6_k, m, first, n);
 }
 
-void tern_matmul_q3_k_avx_vnni(const struct tern_matmul *m, size_t first, size_t n)
-{
-    matmul_codes(&q3_k, m, first, n);
-}
-
 void tern_matmul_iq4_nl_avx_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
     matmul_codes(&iq4_nl, m, first, n);
@@ -62,11 +57,6 @@ void tern_matmul_iq4_xs_avx_vnni(const struct tern_matmul *m, size_t first, size
 void tern_matmul_mxfp4_avx_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
     matmul_codes(&mxfp4, m, first, n);
-}
-
-void tern_matmul_tq2_0_avx_vnni(const struct tern_matmul *m, size_t first, size_t n)
-{
-    matmul_codes(&tq2_0, m, first, n);
 }
 
 void tern_matmul_codes_avx_vnni(const struct tern_matmul *m, size_t first, size_t n)

@@ -41,7 +41,6 @@ tern_matmul_fn tern_matmul_q4_0_avx_vnni, tern_matmul_q4_1_avx_vnni, tern_matmul
 tern_matmul_fn tern_matmul_q5_0_avx_vnni, tern_matmul_q5_1_avx_vnni, tern_matmul_q5_k_avx_vnni;
 tern_matmul_fn tern_matmul_q6_k_avx_vnni, tern_matmul_q8_0_avx_vnni, tern_matmul_codes_avx_vnni;
 
-tern_matmul_fn tern_matmul_q3_k_avx_vnni, tern_matmul_tq2_0_avx_vnni;
 tern_matmul_fn tern_matmul_iq4_nl_avx_vnni, tern_matmul_iq4_xs_avx_vnni, tern_matmul_mxfp4_avx_vnni;
 
 tern_matmul_fn tern_matmul_q4_0_avx512_vnni, tern_matmul_q4_1_avx512_vnni;
