@@ -23,6 +23,7 @@ _Static_assert(PARTS == 1, "a panel is one register");
 
 enum {
     STRIP = 16,         /* tokens of a tile */
+    HALVES_FROM = 64,   /* tokens: below, types with two scales a block lose to vectors */
     MOST_TOKENS = 128,  /* of a group: they pass a panel together */
     EXPANDED_SUBS = 4,  /* sub-blocks unpacked at a time */
     TILE_BYTES = 1024,
@@ -455,7 +456,7 @@ static void expand_q6_k(const uint8_t *panel, size_t sub, size_t n, struct tern_
 void tern_matmul_q6_k_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
 {
     static const struct tern_amx_type type = {TERN_SIDE_HALVES, expand_q6_k};
-    if (m->acts->n_tokens < STRIP)
+    if (m->acts->n_tokens < HALVES_FROM)
         tern_matmul_q6_k_avx512_vnni(m, first, n);
     else
         by_tiles(&type, m, first, n);
@@ -511,7 +512,7 @@ static void expand_q3_k(const uint8_t *panel, size_t sub, size_t n, struct tern_
 void tern_matmul_q3_k_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
 {
     static const struct tern_amx_type type = {TERN_SIDE_HALVES, expand_q3_k};
-    if (m->acts->n_tokens < STRIP)
+    if (m->acts->n_tokens < HALVES_FROM)
         tern_matmul_q3_k_avx512_vnni(m, first, n);
     else
         by_tiles(&type, m, first, n);
