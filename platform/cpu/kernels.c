@@ -45,29 +45,29 @@ void tern_install_i8mm(struct tern_kernels *k);
 
 const struct tern_cpu_variant tern_cpu_variants[] = {
 #if TERN_HAVE_AVX2
-    {"avx2", TERN_CPU_AVX2, tern_install_avx2},
+    {"avx2", TERN_CPU_AVX2, tern_install_avx2, false},
 #endif
 #if TERN_HAVE_AVX_VNNI
-    {"avx_vnni", TERN_CPU_AVX2 | TERN_CPU_AVX_VNNI, tern_install_avx_vnni},
+    {"avx_vnni", TERN_CPU_AVX2 | TERN_CPU_AVX_VNNI, tern_install_avx_vnni, false},
 #endif
 #if TERN_HAVE_AVX512_VNNI
     {"avx512_vnni", TERN_CPU_AVX2 | TERN_CPU_AVX512 | TERN_CPU_AVX512_VNNI,
-     tern_install_avx512_vnni},
+     tern_install_avx512_vnni, false},
 #endif
 #if TERN_HAVE_AMX_INT8
     {"amx_int8", TERN_CPU_AVX2 | TERN_CPU_AVX512 | TERN_CPU_AVX512_VNNI | TERN_CPU_AMX_INT8,
-     tern_install_amx_int8},
+     tern_install_amx_int8, true},
 #endif
 #if TERN_HAVE_NEON
-    {"neon", TERN_CPU_NEON, tern_install_neon},
+    {"neon", TERN_CPU_NEON, tern_install_neon, false},
 #endif
 #if TERN_HAVE_DOTPROD
-    {"dotprod", TERN_CPU_NEON | TERN_CPU_DOTPROD, tern_install_dotprod},
+    {"dotprod", TERN_CPU_NEON | TERN_CPU_DOTPROD, tern_install_dotprod, false},
 #endif
 #if TERN_HAVE_I8MM
-    {"i8mm", TERN_CPU_NEON | TERN_CPU_DOTPROD | TERN_CPU_I8MM, tern_install_i8mm},
+    {"i8mm", TERN_CPU_NEON | TERN_CPU_DOTPROD | TERN_CPU_I8MM, tern_install_i8mm, false},
 #endif
-    {NULL, 0, NULL},
+    {NULL, 0, NULL, false},
 };
 
 static const char *choose(struct tern_kernels *k, uint32_t features, const char *limit)
@@ -77,11 +77,12 @@ static const char *choose(struct tern_kernels *k, uint32_t features, const char 
     if (limit && strcmp(limit, last) == 0)
         return last;
     for (const struct tern_cpu_variant *v = tern_cpu_variants; v->name; v++) {
-        if ((v->needs & features) == v->needs) {
+        const bool is_limit = limit && strcmp(limit, v->name) == 0;
+        if ((v->needs & features) == v->needs && (is_limit || !v->by_name)) {
             v->install(k);
             last = v->name;
         }
-        if (limit && strcmp(limit, v->name) == 0)
+        if (is_limit)
             return last;
     }
     return limit ? NULL : last;

@@ -41,5 +41,5 @@ static void install_amx(struct tern_kernels *k)
     k->matmul_tq2_0 = tern_matmul_tq2_0_amx_int8;
 }
 
-const struct tern_cpu_variant emulated_vnni = {"emulated_avx512_vnni", 0, install_vnni};
-const struct tern_cpu_variant emulated_amx = {"emulated_amx_int8", 0, install_amx};
+const struct tern_cpu_variant emulated_vnni = {"emulated_avx512_vnni", 0, install_vnni, false};
+const struct tern_cpu_variant emulated_amx = {"emulated_amx_int8", 0, install_amx, false};

@@ -28,7 +28,7 @@ enum {
     EXPANDED_SUBS = 4,  /* sub-blocks unpacked at a time */
     TILE_BYTES = 1024,
     GROUP_BYTES = 1024 * 1024, /* activations of a group should stay in the second cache */
-    ROOM_BYTES = 36864,
+    ROOM_BYTES = 25664,
 };
 
 /* What lies in the scratch; d times the sums of records follows. A piece of a sub-block's codes
@@ -41,10 +41,12 @@ struct tern_room {
     float scale[EXPANDED_SUBS][TERN_PANEL_ROWS];
     float minus_min[EXPANDED_SUBS][TERN_PANEL_ROWS];
     float halves[EXPANDED_SUBS][2][TERN_PANEL_ROWS];
-    int8_t last[MOST_TOKENS][2 * TERN_SUB]; /* records' last 32 bytes, where no 64 are left */
+    /* Records' last 32 bytes, where no 64 are left; what a tile reads behind them meets zeros. */
+    int8_t last[MOST_TOKENS + 1][TERN_SUB];
 };
 _Static_assert(sizeof(struct tern_room) <= ROOM_BYTES, "scratch");
-_Static_assert(TERN_MATMUL_SCRATCH(32) - ROOM_BYTES >= MOST_TOKENS * sizeof(float), "scratch");
+_Static_assert(ROOM_BYTES + MOST_TOKENS * sizeof(float) <= TERN_MATMUL_SCRATCH(32), "scratch");
+_Static_assert(MOST_TOKENS * sizeof(float) <= TERN_MATMUL_BLOCK, "scratch");
 
 /* --- unpacking --- */
 
