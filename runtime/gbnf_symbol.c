@@ -359,8 +359,9 @@ bool tern_gbnf_repeat(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32
                       uint32_t most)
 {
     const uint32_t n = b->n_states - piece->first_state;
-    if (most == 0) {
-        b->states[piece->from].edges = TERN_GBNF_NONE;
+    if (most == 0) { /* what stood there is reached no more */
+        piece->from = tern_gbnf_state(b);
+        piece->to = tern_gbnf_state(b);
         return tern_gbnf_edge(b, piece->from, piece->to, TERN_GBNF_EMPTY, 0);
     }
     if (least <= 1 && (most == 1 || most == TERN_GBNF_NONE))

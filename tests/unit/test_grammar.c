@@ -135,6 +135,7 @@ static void pieces_are_repeated(void **state)
            "a-a-a-a-a-a-!\0");
     expect(f, "root ::= x{2,} \"!\"\nx ::= \"a\" | \"b\"", "ab!\0aabbab!\0", "a!\0!\0");
     expect(f, "root ::= (\"a\" | \"aa\"){3} \"b\"", "aaab\0aaaaaab\0aaaaab\0", "aab\0aaaaaaab\0");
+    expect(f, "root ::= x{0} (x | \"c\"){0,0} \"b\"\nx ::= \"a\" x | \"d\"", "b\0", "ab\0db\0");
     expect(f, "root ::= (\"a\"*)* (\"\" | \"b\")+ \"c\"", "c\0aabbc\0", "abac\0");
     expect(f, "root ::= x* \"z\"\nx ::= \"y\"?", "z\0yyz\0", "yx\0");
     expect(f, "root ::= (\"a\" \"b\"?)? (\"c\"+){2}", "cc\0abccc\0", "c\0abb\0");
