@@ -24,12 +24,12 @@ static inline uint64_t read_vectors(const void *data, size_t n)
     return (uint64_t)_mm256_extract_epi64(a, 0) ^ (uint64_t)_mm256_extract_epi64(a, 2);
 }
 
-/* The empty statement makes the compiler believe that x has changed, so that nothing is moved
- * out of the loop; it costs no instruction. */
-static inline __m256i touched(__m256i x)
+/* The empty statement makes the compiler believe that *x has changed, so that nothing is moved
+ * out of the loop; it costs no instruction. By address, as no function that is compiled without
+ * AVX may return a vector. */
+static inline void touch(__m256i *x)
 {
-    __asm__ volatile("" : "+x"(x));
-    return x;
+    __asm__ volatile("" : "+x"(*x));
 }
 
 #endif

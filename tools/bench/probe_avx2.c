@@ -9,7 +9,7 @@ static uint64_t dot_maddubs(uint64_t n_rounds)
         sums[i] = _mm256_setzero_si256();
     for (uint64_t r = 0; r < n_rounds; r++) {
         for (int i = 0; i < SUMS; i++) {
-            x = touched(x);
+            touch(&x);
             __m256i pairs = _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones);
             sums[i] = _mm256_add_epi32(sums[i], pairs);
         }

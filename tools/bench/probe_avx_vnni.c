@@ -9,7 +9,7 @@ static uint64_t dot_dpbusd(uint64_t n_rounds)
         sums[i] = _mm256_setzero_si256();
     for (uint64_t r = 0; r < n_rounds; r++) {
         for (int i = 0; i < SUMS; i++) {
-            x = touched(x);
+            touch(&x);
             sums[i] = _mm256_dpbusd_avx_epi32(sums[i], x, y);
         }
     }
