@@ -1,6 +1,6 @@
 """Installs a build into an empty folder, builds minimal.c against it as a user would, runs it.
 
-    check_install.py BUILD_FOLDER MINIMAL_C CC
+    check_install.py BUILD_FOLDER MINIMAL_C CC...
 
 The model is the smallest *.gguf in the folder TERN_MODELS; without one the program is built and
 its usage checked, and the test says that it skipped (77).
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-build, source, cc = sys.argv[1:4]
+build, source, cc = *sys.argv[1:3], sys.argv[3:]
 
 
 def call(*args, **more):
@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory() as top:
     flags = must("pkg-config", "--cflags", "--libs", "--static", "tern", env=env).split()
     folder = next(f[2:] for f in flags if f.startswith("-L"))
     program = f"{top}/minimal"
-    must(cc, "-std=gnu11", "-Wall", "-Werror", source, "-o", program, *flags)
+    must(*cc, "-std=gnu11", "-Wall", "-Werror", source, "-o", program, *flags)
     env["LD_LIBRARY_PATH"] = folder
     code, out, err = call(program, env=env)
     if code != 2 or "usage" not in err:
