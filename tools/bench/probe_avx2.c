@@ -1,4 +1,4 @@
-#include "tools/bench/probe_256.h"
+#include "tools/bench/x86/probe_256.h"
 
 static uint64_t dot_maddubs(uint64_t n_rounds)
 {
