@@ -489,6 +489,7 @@ typedef struct tern_sampling {
     uint64_t stream;         /* the caller's id of this stream: request, choice */
 } tern_sampling;
 enum { TERN_MAX_BIASES = 1024, TERN_MAX_STOPS = 32, TERN_MAX_TRIGGER = 64 };
+enum { TERN_MAX_SHOWN = 16, TERN_MAX_TAG = 64, TERN_MAX_FORCED = 64 };
 
 TERN_API void tern_sampling_default(tern_sampling *out);
 
@@ -509,6 +510,24 @@ typedef struct tern_seq_options {
      * whatever ignore_eos says; log-probabilities stay those of the raw distribution. */
     const tern_grammar *grammar;
     tern_text grammar_trigger; /* at most TERN_MAX_TRIGGER bytes */
+    /* Control tokens, by their spelling, that are written into text though special is off: what
+     * tern_reply_markers names, so that a reader sees tags and no other control token is shown.
+     * Those that the vocabulary does not have are passed over. */
+    const tern_text *shown;
+    uint32_t n_shown;       /* at most TERN_MAX_SHOWN */
+    /* Reasoning between two tags (copied, at most TERN_MAX_TAG bytes each): it begins where the
+     * generated text does, white space aside. Without a closing tag none is looked for. While
+     * there are tags, grammar and trigger count from the end of the reasoning on, or from the
+     * start of a text that has none. */
+    tern_text think_open, think_close;
+    bool thinks;            /* what is fed ends inside of reasoning */
+    /* After think_tokens generated tokens of reasoning (0: at once) the tokens think_end (copied,
+     * at most TERN_MAX_FORCED) are generated, whatever the logits say; they should spell the
+     * closing tag. None: the token that spells think_close. */
+    bool think_limited;
+    uint32_t think_tokens;
+    const tern_token *think_end;
+    uint32_t n_think_end;
 } tern_seq_options;
 
 typedef enum tern_stop {
@@ -576,6 +595,102 @@ TERN_API void tern_seq_close(tern_engine *engine, tern_seq seq);
  * TERN_AGAIN: no sequence is running. */
 TERN_API TERN_MUST_CHECK tern_status tern_step(tern_engine *engine, tern_event *events, size_t cap,
                                                size_t *n);
+
+/* --- replies: what the text of an answer says --- */
+
+/* How a model writes that it calls tools. */
+typedef enum tern_call_format {
+    TERN_CALLS_NONE = 0, /* it does not: all is text */
+    TERN_CALLS_HERMES,   /* <tool_call>{"name": "f", "arguments": {...}}</tool_call>, Qwen's too */
+    TERN_CALLS_XML,      /* <tool_call><function=f><parameter=k>v</parameter></function>
+                            </tool_call>, Qwen3-Coder's; the outer tags may be missing */
+    TERN_CALLS_LLAMA3,   /* {"name": "f", "parameters": {...}} as the whole reply, or behind
+                            <|python_tag|>; several follow each other, a semicolon between them */
+    TERN_CALLS_LFM2,     /* <|tool_call_start|>[f(k="v", n=1)]<|tool_call_end|>, Python's values */
+    TERN_N_CALL_FORMATS,
+} tern_call_format;
+TERN_API const char *tern_call_format_name(tern_call_format format); /* "hermes" ... */
+
+/* Kinds of JSON values, as a set. */
+enum {
+    TERN_VALUE_NULL = 1, TERN_VALUE_BOOLEAN = 2, TERN_VALUE_INTEGER = 4, TERN_VALUE_NUMBER = 8,
+    TERN_VALUE_STRING = 16, TERN_VALUE_ARRAY = 32, TERN_VALUE_OBJECT = 64, TERN_VALUE_ANY = 127,
+};
+
+typedef struct tern_reply_options {
+    tern_call_format calls;
+    tern_text think_open, think_close; /* no closing tag: nothing is reasoning; they stay valid */
+    bool thinks;                       /* the prompt ends inside of reasoning */
+    /* XML alone: the kinds that a tool's schema gives a parameter. A value that is JSON of such a
+     * kind (True, False and None too) is taken as that, any other as a string. NULL, or 0 for a
+     * parameter that is not known: a string. */
+    uint32_t (*kinds)(void *self, tern_text tool, tern_text parameter);
+    void *self;
+} tern_reply_options;
+
+/* Tags and format from a template's source; thinks and kinds are left as they are. Reasoning tags
+ * that the template does not show are none. Without a word of tools in it calls are HERMES, which
+ * is how tools are described to such a model. */
+TERN_API void tern_reply_detect(tern_text template_source, tern_reply_options *out);
+/* Whether a prompt ends behind the opening tag, white space aside. */
+TERN_API bool tern_reply_thinks(const tern_reply_options *options, tern_text prompt);
+/* The spellings that a reader needs to see, for tern_seq_options.shown; at most TERN_MAX_SHOWN. */
+TERN_API size_t tern_reply_markers(const tern_reply_options *options,
+                                   tern_text out[TERN_MAX_SHOWN]);
+/* The text that a call begins with in this format, for a grammar's trigger. */
+TERN_API tern_text tern_reply_trigger(tern_call_format format);
+
+typedef enum tern_part_kind {
+    TERN_PART_TEXT,      /* of the answer */
+    TERN_PART_REASONING,
+    TERN_PART_CALL,      /* text is the name of the tool, whole */
+    TERN_PART_ARGUMENTS, /* the next piece of a call's arguments: JSON text of an object */
+    TERN_PART_CALL_END,
+} tern_part_kind;
+
+typedef struct tern_part {
+    tern_part_kind kind;
+    bool whole;     /* CALL_END: the arguments are a whole object. False: see below */
+    uint32_t call;  /* CALL, ARGUMENTS, CALL_END: the call's number, from 0 */
+    uint64_t at;    /* CALL, CALL_END: bytes of the reply before the call's first tag, and before
+                       what follows the call */
+    tern_text text; /* lives until the next call of the reader; cut inside a character only where
+                       what was pushed was */
+} tern_part;
+
+/* A reader of one reply, in memory of TERN_REPLY_BYTES that begins at a multiple of 16; it may be
+ * copied as bytes between a tern_reply_next that answered false and the next push.
+ *
+ * What comes out is the same however the text was cut: the texts of TEXT, of REASONING, and the
+ * arguments of each call, put together, are; their pieces are as early as they are certain.
+ *
+ *   - Nothing is lost. What looks like a call and is none comes as TEXT, tags included, as long as
+ *     no CALL was given. A CALL is given when its name is known and its arguments begin.
+ *   - Arguments are a prefix of a JSON object at any time. What models write wrongly but clearly
+ *     is put right: line ends in strings, unknown escapes, halves of surrogate pairs. If the rest
+ *     is not JSON, or the reply ends, the call ends with whole false: its arguments are cut short
+ *     there, and what follows is TEXT. A caller that has kept the reply takes it as text from the
+ *     CALL's `at` on, if it would rather have that.
+ *   - White space is left out: at both ends of the reasoning, before the text that follows it,
+ *     between text and a call on both sides, and at the end of a reply with calls. A run of more
+ *     than 256 bytes is kept.
+ *   - Reasoning begins at the start of the reply alone, and behind a call. The tags of calls mean
+ *     nothing inside of it, and reasoning that never ends is reasoning.
+ *   - Bounds: a name of 256 bytes, what stands before the name and values of parameters that are
+ *     no strings 2,048 bytes, 64 values within one another. What is beyond is no call, or (a
+ *     parameter's value) a string.
+ */
+typedef struct tern_reply tern_reply;
+enum { TERN_REPLY_BYTES = 8192 };
+
+TERN_API TERN_MUST_CHECK tern_status tern_reply_init(tern_memory mem,
+                                                     const tern_reply_options *options,
+                                                     tern_reply **out, tern_error *err);
+/* Gives it the next piece, which stays valid until tern_reply_next answers false; last: the reply
+ * ends with it. Text in UTF-8, as events have it, may be cut anywhere. */
+TERN_API void tern_reply_push(tern_reply *reply, tern_text text, bool last);
+/* The next part of what was pushed; false: there is none yet. */
+TERN_API bool tern_reply_next(tern_reply *reply, tern_part *out);
 
 /* --- the layer below: one forward pass, and one choice, by hand --- */
 
