@@ -51,7 +51,7 @@ typedef enum tern_status {
     TERN_AGAIN,        /* ordinary: nothing is ready, or a queue or pool is full now */
     TERN_TOO_SMALL,    /* the output buffer is too small; *n holds the size needed */
     TERN_BAD_ARGUMENT, /* the call breaks its contract, or a parameter is out of range */
-    TERN_BAD_MODEL,    /* the bytes of a model, image or grammar are malformed */
+    TERN_BAD_MODEL,    /* the bytes of a model, image, session or grammar are malformed */
     TERN_UNSUPPORTED,  /* well formed, but not by this build, device or format */
     TERN_NO_MEMORY,    /* an arena is smaller than its plan; the text names it */
     TERN_DEVICE_LOST,  /* a driver or device failed; the engine must be closed */
@@ -195,8 +195,8 @@ TERN_API TERN_MUST_CHECK tern_status tern_model_op(const tern_model *model, uint
  * do. The head's hash is checked whenever an image is opened, all of it by tern_image_verify. */
 TERN_API TERN_MUST_CHECK tern_status tern_image_verify(const tern_source *image, tern_error *err);
 
-/* Where an image is written: n bytes at an offset; false: it cannot. Every byte is written once:
- * from the end of the head on in order, and then the head, which begins at 0. */
+/* Where an image or a session is written: n bytes at an offset; false: it cannot. Every byte is
+ * written once: from the end of the head on in order, and then the head, which begins at 0. */
 typedef struct tern_sink {
     bool (*write)(void *self, uint64_t offset, const void *src, size_t n);
     void *self;
@@ -706,6 +706,55 @@ TERN_API const float *tern_logits(const tern_engine *engine, size_t i);
 /* By the sequence's sampling alone: its grammar is not looked at. */
 TERN_API TERN_MUST_CHECK tern_status tern_sample(tern_engine *engine, tern_seq seq,
                                                  const float *logits, tern_token *out);
+
+/* --- saved sequences: sessions --- */
+
+/* A sequence that does not run can be saved, and taken back later: by another process, on any
+ * CPU. A session (quant/FORMATS.md, section 8) holds its tokens, their keys and values, where its
+ * random numbers stand, and a note of the caller's: any bytes, such as messages and settings.
+ * "Saved, taken back, continued" gives the bits of "never stopped". Keys and values are kept by
+ * whole blocks of 16 tokens; the up to 15 tokens behind are computed anew, to the same bits.
+ *
+ * A session is refused, by what differs, unless model (its program and samples of all weights;
+ * an image and its GGUF are the same), types of K and V, exactness and arithmetic are those that
+ * it was saved under; so is one that is damaged. Every number in it is checked, but keys and values
+ * may be any bits: what a stranger's session makes the model say is the stranger's choice, to
+ * whoever shares its prefix too. */
+enum { TERN_SAVED_MOST_NOTE = 16 << 20 };
+
+typedef struct tern_saved_info {
+    char model[48];            /* name of the model, cut */
+    uint64_t file_bytes;
+    uint32_t n_tokens;
+    uint32_t n_computed;       /* of these, whose keys and values are there */
+    tern_kv_type k_type, v_type;
+    bool exact;
+    uint64_t seed, stream;     /* of its random numbers, which go on at position n_tokens */
+    uint64_t tokens_at;        /* where in the file: n_tokens 32-bit ids, lowest byte first */
+    uint64_t note_at, note_bytes;
+} tern_saved_info;
+
+/* Bytes of the session of a sequence, and of the scratch memory that writing or restoring one
+ * with this engine needs; scratch begins at a multiple of 64. seq may be 0 for the second alone:
+ * then *bytes is 0. */
+TERN_API TERN_MUST_CHECK tern_status tern_saved_size(tern_engine *engine, tern_seq seq,
+                                                     size_t note_bytes, uint64_t *bytes,
+                                                     size_t *scratch);
+/* The same sequence gives the same bytes. */
+TERN_API TERN_MUST_CHECK tern_status tern_saved_write(tern_engine *engine, tern_seq seq,
+                                                      tern_bytes note, tern_memory scratch,
+                                                      const tern_sink *sink);
+/* What a session says of itself: all of it but keys and values is checked, by its hash too. */
+TERN_API TERN_MUST_CHECK tern_status tern_saved_read(const tern_source *file, tern_saved_info *out,
+                                                     tern_error *err);
+/* Gives an open sequence that holds no tokens those of the session, and as many of them computed
+ * as the file has; what is fed to it continues them. Their blocks are in the index of prefixes as
+ * well: whoever is fed the same tokens finds them, also once this sequence is closed. Room is made
+ * as for a prompt, by what was used the longest ago and does not run; TERN_AGAIN: the pool is full
+ * of what runs. Whatever fails leaves the sequence without tokens. */
+TERN_API TERN_MUST_CHECK tern_status tern_saved_restore(tern_engine *engine, tern_seq seq,
+                                                        const tern_source *file,
+                                                        tern_memory scratch);
 
 /* --- where a step's time goes --- */
 
