@@ -115,6 +115,18 @@ static void keep_options(struct tern_sequence *s, const tern_seq_options *o)
     s->options.sampling.biases = s->biases;
 }
 
+/* Options that were checked; on an error a sequence keeps its old ones. */
+static tern_status take_options(struct tern_engine *e, struct tern_sequence *s,
+                                const tern_seq_options *o)
+{
+    const tern_status status = tern_stops_set(&s->stops, o->stops, o->n_stops, &e->error);
+    if (status)
+        return status;
+    keep_options(s, o);
+    tern_constrain_set(e, &s->constrain, o);
+    return TERN_OK;
+}
+
 tern_status tern_seq_open(tern_engine *e, const tern_seq_options *options, tern_seq *out)
 {
     if (!e)
@@ -128,14 +140,25 @@ tern_status tern_seq_open(tern_engine *e, const tern_seq_options *options, tern_
     struct tern_sequence *s = free_slot(e);
     if (!s)
         return TERN_AGAIN;
-    status = tern_stops_set(&s->stops, options->stops, options->n_stops, &e->error);
+    status = take_options(e, s, options);
     if (status)
         return status;
     reset(s);
-    keep_options(s, options);
-    tern_constrain_set(e, &s->constrain, options);
     *out = occupy(e, s);
     return TERN_OK;
+}
+
+tern_status tern_seq_set_options(tern_engine *e, tern_seq seq, const tern_seq_options *options)
+{
+    struct tern_sequence *s = tern_sequence_of(e, seq);
+    if (!s)
+        return TERN_BAD_ARGUMENT;
+    if (!options)
+        return tern_fail(&e->error, TERN_BAD_ARGUMENT, "options: an argument is NULL");
+    if (s->running)
+        return tern_fail(&e->error, TERN_BAD_ARGUMENT, "options: the sequence runs");
+    const tern_status status = check_options(e, options);
+    return status ? status : take_options(e, s, options);
 }
 
 tern_status tern_seq_fork(tern_engine *e, tern_seq seq, uint64_t stream, tern_seq *out)

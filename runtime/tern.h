@@ -572,6 +572,10 @@ typedef struct tern_seq_info {
 /* TERN_AGAIN when n_seqs are open. Parameters out of range are TERN_BAD_ARGUMENT. */
 TERN_API TERN_MUST_CHECK tern_status tern_seq_open(tern_engine *engine,
                                                    const tern_seq_options *options, tern_seq *out);
+/* Other options from its next feed on, for a sequence that does not run; it keeps what it holds.
+ * On an error it keeps its options too, only its stop strings are gone. */
+TERN_API TERN_MUST_CHECK tern_status tern_seq_set_options(tern_engine *engine, tern_seq seq,
+                                                          const tern_seq_options *options);
 /* Appends tokens and sets the sequence running; none are needed if it holds some. More than
  * fits in the context, with room for one token to generate unless prefill_only, is refused
  * whole. A sequence that was fed and has generated nothing yet may be fed more. */

@@ -257,6 +257,27 @@ static void feeding_nothing_continues_what_is_held(void **state)
     assert_int_equal(trace_matches(&f->rig, &f->log, seq, f->p, 32), 5);
 }
 
+static void options_are_changed_between_feeds_without_computing_anew(void **state)
+{
+    struct fixture *f = *state;
+    const tern_seq seq = open_greedy(f, 5);
+    tern_seq_options o = trace_greedy();
+    o.max_tokens = 2;
+    assert_int_equal(tern_seq_feed(f->rig.engine, seq, f->p, 20), TERN_OK);
+    assert_refused(f, tern_seq_set_options(f->rig.engine, seq, &o), "options: the sequence runs");
+    run_all(f);
+    const uint64_t rows = f->rig.trace->n_rows;
+    assert_int_equal(tern_seq_set_options(f->rig.engine, seq, &o), TERN_OK);
+    f->log.n = 0;
+    assert_int_equal(tern_seq_feed(f->rig.engine, seq, f->p, 5), TERN_OK);
+    run_all(f);
+    assert_int_equal(info_of(f, seq).n_generated, 2);
+    assert_int_equal(f->rig.trace->n_rows - rows, 1 + 5 + 1);
+    o.n_logprobs = 5;
+    assert_refused(f, tern_seq_set_options(f->rig.engine, seq, &o),
+                   "n_logprobs: 5, at most 4 of the limits");
+}
+
 /* --- forks, trims, ends --- */
 
 static void forks_share_blocks_and_write_to_their_own(void **state)
@@ -481,6 +502,7 @@ int main(void)
         TEST(a_sequence_is_fed_in_parts_but_not_while_it_generates),
         TEST(a_second_turn_continues_the_first),
         TEST(feeding_nothing_continues_what_is_held),
+        TEST(options_are_changed_between_feeds_without_computing_anew),
         TEST(forks_share_blocks_and_write_to_their_own),
         TEST(a_fork_samples_its_own_stream),
         TEST(a_trim_at_every_length_leaves_what_was_there),
