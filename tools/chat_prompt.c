@@ -1,6 +1,7 @@
 #include "tools/chat_prompt.h"
 
 #include "platform/os/host.h"
+#include "tools/json_text.h"
 #include "tools/prompt.h"
 
 #include <stdio.h>
@@ -136,7 +137,7 @@ static bool add_json(struct variables *v, const char *name, const json_t *json)
 static void free_variables(struct variables *v)
 {
     for (size_t i = 0; i < v->n; i++)
-        free((char *)(uintptr_t)v->at[i].json.data);
+        tern_json_drop((char *)(uintptr_t)v->at[i].json.data);
 }
 
 static bool gather(const struct tern_chat_template *t, const struct tern_chat_request *r,
@@ -199,7 +200,7 @@ static void turn_arguments(json_t *messages, bool to_objects)
             } else if (!to_objects && json_is_object(arguments)) {
                 char *text = json_dumps(arguments, 0);
                 json_object_set_new(of, "arguments", text ? json_string(text) : json_string("{}"));
-                free(text);
+                tern_json_drop(text);
             }
         }
     }
@@ -252,7 +253,7 @@ static void describe_tools(json_t *messages, const json_t *tools)
         const json_t *function = json_object_get(tool, "function");
         char *spec = json_dumps(function ? function : tool, 0);
         json_t *longer = json_sprintf("%s%s\n", json_string_value(text), spec ? spec : "{}");
-        free(spec);
+        tern_json_drop(spec);
         json_decref(text);
         text = longer;
     }

@@ -7,22 +7,36 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupted;
+static void (*tell_other)(void);
 
 static void on_interrupt(int number)
 {
-    if (interrupted) {
+    if (interrupted >= (tell_other ? 2 : 1)) {
         signal(number, SIG_DFL);
         raise(number);
     }
-    interrupted = 1;
+    interrupted++;
+    if (tell_other)
+        tell_other();
+}
+
+static void catch(int number)
+{
+    struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&a.sa_mask);
+    sigaction(number, &a, NULL);
 }
 
 void tern_interrupt_install(void)
 {
-    struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-    sigemptyset(&a.sa_mask);
-    sigaction(SIGINT, &a, NULL);
+    catch(SIGINT);
     signal(SIGPIPE, SIG_IGN);
+}
+
+void tern_interrupt_tell(void (*tell)(void))
+{
+    tell_other = tell;
+    catch(SIGTERM);
 }
 
 bool tern_interrupted(void)

@@ -8,6 +8,9 @@
 /* The first SIGINT is remembered, so that work ends cleanly; the second ends the process. */
 void tern_interrupt_install(void);
 bool tern_interrupted(void);
+/* From now on SIGTERM counts as SIGINT, and the handler calls `tell`, which may do what handlers
+ * may, the first and the second time; the third ends the process. */
+void tern_interrupt_tell(void (*tell)(void));
 
 /* A line on standard error that is written over, only where that is a terminal and a step has
  * taken more than a second. */

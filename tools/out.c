@@ -16,10 +16,25 @@ void tern_out_open(struct tern_out *o, int fd)
     o->grown = NULL;
     o->cap = 0;
     o->comma = false;
+    o->sink = NULL;
+    o->self = NULL;
+}
+
+void tern_out_open_sink(struct tern_out *o,
+                        bool (*sink)(void *self, const char *data, size_t size), void *self)
+{
+    tern_out_open(o, -1);
+    o->sink = sink;
+    o->self = self;
 }
 
 static void write_all(struct tern_out *o, const char *data, size_t size)
 {
+    if (o->sink) {
+        if (size && o->error == 0 && !o->sink(o->self, data, size))
+            o->error = EPIPE;
+        return;
+    }
     while (size > 0 && o->error == 0) {
         ssize_t n = write(o->fd, data, size);
         if (n < 0 && errno != EINTR)
@@ -51,7 +66,7 @@ void tern_out_put(struct tern_out *o, const char *data, size_t size)
 {
     if (size == 0)
         return;
-    if (o->fd < 0) {
+    if (o->fd < 0 && !o->sink) {
         grow(o, data, size);
         return;
     }
@@ -94,7 +109,7 @@ void tern_out_plain(struct tern_out *o, tern_text t)
 
 bool tern_out_flush(struct tern_out *o)
 {
-    if (o->fd >= 0) {
+    if (o->fd >= 0 || o->sink) {
         write_all(o, o->bytes, o->n);
         o->n = 0;
     }
@@ -128,10 +143,9 @@ size_t tern_utf8_length(tern_text t)
     return n;
 }
 
-static void put_quoted(struct tern_out *o, tern_text t)
+void tern_json_inside(struct tern_out *o, tern_text t)
 {
     static const char lost[] = "\xef\xbf\xbd";
-    tern_out_put(o, "\"", 1);
     for (size_t i = 0, n; i < t.size; i += n) {
         unsigned char c = (unsigned char)t.data[i];
         n = tern_utf8_length((tern_text){t.data + i, t.size - i});
@@ -149,10 +163,16 @@ static void put_quoted(struct tern_out *o, tern_text t)
             tern_out_put(o, t.data + i, n);
         }
     }
+}
+
+static void put_quoted(struct tern_out *o, tern_text t)
+{
+    tern_out_put(o, "\"", 1);
+    tern_json_inside(o, t);
     tern_out_put(o, "\"", 1);
 }
 
-static void start_value(struct tern_out *o, const char *key)
+void tern_json_key(struct tern_out *o, const char *key)
 {
     if (o->comma)
         tern_out_put(o, ", ", 2);
@@ -165,7 +185,7 @@ static void start_value(struct tern_out *o, const char *key)
 
 void tern_json_begin(struct tern_out *o, const char *key, char bracket)
 {
-    start_value(o, key);
+    tern_json_key(o, key);
     tern_out_put(o, &bracket, 1);
     o->comma = false;
 }
@@ -178,25 +198,25 @@ void tern_json_end(struct tern_out *o, char bracket)
 
 void tern_json_text(struct tern_out *o, const char *key, tern_text text)
 {
-    start_value(o, key);
+    tern_json_key(o, key);
     put_quoted(o, text);
 }
 
 void tern_json_u64(struct tern_out *o, const char *key, uint64_t x)
 {
-    start_value(o, key);
+    tern_json_key(o, key);
     tern_out_print(o, "%llu", (unsigned long long)x);
 }
 
 void tern_json_i64(struct tern_out *o, const char *key, int64_t x)
 {
-    start_value(o, key);
+    tern_json_key(o, key);
     tern_out_print(o, "%lld", (long long)x);
 }
 
 void tern_json_real(struct tern_out *o, const char *key, double x)
 {
-    start_value(o, key);
+    tern_json_key(o, key);
     tern_out_print(o, isfinite(x) ? "%.9g" : "null", x);
 }
 
@@ -204,7 +224,7 @@ void tern_json_real(struct tern_out *o, const char *key, double x)
  * drawn has the lowest number there is. */
 void tern_json_float(struct tern_out *o, const char *key, float x)
 {
-    start_value(o, key);
+    tern_json_key(o, key);
     if (isnan(x))
         tern_out_put(o, "null", 4);
     else
@@ -213,12 +233,12 @@ void tern_json_float(struct tern_out *o, const char *key, float x)
 
 void tern_json_bool(struct tern_out *o, const char *key, bool x)
 {
-    start_value(o, key);
+    tern_json_key(o, key);
     tern_out_put(o, x ? "true" : "false", x ? 4 : 5);
 }
 
 void tern_json_null(struct tern_out *o, const char *key)
 {
-    start_value(o, key);
+    tern_json_key(o, key);
     tern_out_put(o, "null", 4);
 }

@@ -1,5 +1,5 @@
-/* out.h: output through write(2) and a buffer of fixed size, or into memory that grows; and JSON
- * on top of it.
+/* out.h: output through write(2) or a function and a buffer of fixed size, or into memory that
+ * grows; and JSON on top of it.
  *
  * A failed write is kept (full disk, closed pipe) and what follows is dropped, so that a caller
  * looks once, at the end or where it matters. Text in JSON is valid UTF-8 whatever the bytes
@@ -12,8 +12,10 @@
 enum { TERN_OUT_BYTES = 4096 };
 
 struct tern_out {
-    int fd;    /* -1: memory at grown */
+    int fd;    /* -1: memory at grown, or sink */
     int error; /* errno of the first failed write */
+    bool (*sink)(void *self, const char *data, size_t size); /* false: it takes no more */
+    void *self;
     size_t n;  /* bytes in the buffer, or in grown */
     char *grown;
     size_t cap;
@@ -22,6 +24,8 @@ struct tern_out {
 };
 
 void tern_out_open(struct tern_out *o, int fd);
+void tern_out_open_sink(struct tern_out *o,
+                        bool (*sink)(void *self, const char *data, size_t size), void *self);
 void tern_out_put(struct tern_out *o, const char *data, size_t size);
 void tern_out_print(struct tern_out *o, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -41,6 +45,10 @@ void tern_json_real(struct tern_out *o, const char *key, double x);  /* nine dig
 void tern_json_float(struct tern_out *o, const char *key, float x);  /* all of its bits */
 void tern_json_bool(struct tern_out *o, const char *key, bool x);
 void tern_json_null(struct tern_out *o, const char *key);
+/* What stands before a value, whose text the caller puts: a comma, the key. */
+void tern_json_key(struct tern_out *o, const char *key);
+/* A piece of a text, as it stands within quotes. */
+void tern_json_inside(struct tern_out *o, tern_text text);
 
 /* Bytes of the valid UTF-8 character at the start of text; 0 if there is none. */
 size_t tern_utf8_length(tern_text text);

@@ -1,5 +1,7 @@
 #include "tools/schema.h"
 
+#include "tools/json_text.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -123,7 +125,7 @@ void tern_schema_json(struct tern_out *o, const json_t *value)
         first = false;
         from = i + 1;
     }
-    free(text);
+    tern_json_drop(text);
 }
 
 /* --- types --- */

@@ -1,5 +1,7 @@
 #include "tools/schema.h"
 
+#include "tools/json_text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,7 +315,7 @@ static void write_member(struct tern_schema *s, struct object *x, const char *na
     tern_schema_literal(o, json, strlen(json));
     tern_out_print(o, " \":\" ws ");
     write_item(s, o, schema, x->at, key);
-    free(json);
+    tern_json_drop(json);
     json_decref(text);
 }
 
