@@ -1,0 +1,85 @@
+#include "tools/serve/chain.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+enum { BLOCKS = 8 };
+static struct tern_blocks pool;
+static _Alignas(64) char memory[BLOCKS * TERN_BLOCK];
+static char text[BLOCKS * TERN_BLOCK], got[BLOCKS * TERN_BLOCK];
+
+static int setup(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)(i * 7 % 251);
+    tern_blocks_init(&pool, (tern_memory){memory, sizeof memory});
+    return 0;
+}
+
+static void gives_back_what_was_put_in_whatever_the_pieces(void **state)
+{
+    (void)state;
+    for (size_t piece = 1; piece < 9000; piece = piece * 3 + 1) {
+        struct tern_chain c = {0};
+        size_t n = 0, out = 0;
+        while (n < 20000) {
+            const size_t part = piece < 20000 - n ? piece : 20000 - n;
+            assert_true(tern_chain_put(&pool, &c, text + n, part));
+            n += part;
+            if (n % 2)
+                out += tern_chain_get(&pool, &c, got + out, part / 2);
+        }
+        assert_int_equal(c.size, n - out);
+        out += tern_chain_get(&pool, &c, got + out, sizeof got - out);
+        assert_int_equal(out, n);
+        assert_memory_equal(got, text, n);
+        assert_null(c.first);
+        assert_null(c.last);
+        assert_int_equal(tern_blocks_left(&pool), BLOCKS);
+    }
+}
+
+static void puts_all_or_nothing(void **state)
+{
+    (void)state;
+    struct tern_chain c = {0};
+    assert_true(tern_chain_put(&pool, &c, text, 10));
+    assert_false(tern_chain_put(&pool, &c, text, BLOCKS * TERN_BLOCK_BYTES));
+    assert_int_equal(c.size, 10);
+    assert_true(tern_chain_put(&pool, &c, text + 10, BLOCKS * TERN_BLOCK_BYTES - 10));
+    assert_int_equal(tern_blocks_left(&pool), 0);
+    assert_false(tern_chain_put(&pool, &c, text, 1));
+    tern_chain_clear(&pool, &c);
+    assert_int_equal(tern_blocks_left(&pool), BLOCKS);
+}
+
+static void joins_chains_without_a_copy(void **state)
+{
+    (void)state;
+    struct tern_chain a = {0}, b = {0}, none = {0};
+    assert_true(tern_chain_put(&pool, &a, text, 5000));
+    assert_true(tern_chain_put(&pool, &b, text + 5000, 3000));
+    tern_chain_join(&a, &b);
+    tern_chain_join(&a, &none);
+    tern_chain_join(&none, &a);
+    assert_int_equal(a.size + b.size, 0);
+    assert_int_equal(none.size, 8000);
+    tern_chain_drop(&pool, &none, 4500);
+    assert_int_equal(tern_chain_get(&pool, &none, got, sizeof got), 3500);
+    assert_memory_equal(got, text + 4500, 3500);
+    assert_int_equal(tern_blocks_left(&pool), BLOCKS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gives_back_what_was_put_in_whatever_the_pieces),
+        cmocka_unit_test(puts_all_or_nothing),
+        cmocka_unit_test(joins_chains_without_a_copy),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
