@@ -31,6 +31,10 @@ struct tern_settings {
     const char *messages, *chat_template, *tools, *variables; /* of a conversation */
     const char *output, *object, *c_array, *symbol, *arch, *cache;
     const char *match, *vocabulary, *grammar, *schema;
+    const char *host, *api_key, *api_key_file, *cors_origin, *alias; /* of a server */
+    int64_t port, queue, connections, drain, timeout;
+    uint64_t body;
+    tern_kv_type kv_type;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
     bool verify, json_mode, lenient, no_generation, adapt, as_ids;
 };

@@ -7,7 +7,7 @@
 
 extern const struct tern_command tern_cmd_run, tern_cmd_plan, tern_cmd_inspect, tern_cmd_tokenize,
     tern_cmd_perplexity, tern_cmd_bench, tern_cmd_devices, tern_cmd_build,
-    tern_cmd_grammar, tern_cmd_schema, tern_cmd_template;
+    tern_cmd_grammar, tern_cmd_schema, tern_cmd_template, tern_cmd_serve;
 
 /* run with --prompts. */
 int tern_run_prompts(const struct tern_settings *s);

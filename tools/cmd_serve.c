@@ -1,0 +1,280 @@
+/* cmd_serve.c: a model behind OpenAI's interface: the server's options, its start and its end. */
+#include "tools/commands.h"
+#include "tools/interrupt.h"
+#include "tools/make_image.h"
+#include "tools/options.h"
+#include "tools/serve/serve.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { JSON_BYTES = 24 << 20, STREAM_BYTES = 256 << 10, SECOND = 1000 };
+
+static struct tern_server server;
+
+static struct tern_http_options http_options(const struct tern_settings *s)
+{
+    const size_t pool = (4 * (size_t)s->body + (8 << 20)) & ~(size_t)(TERN_BLOCK - 1);
+    const uint32_t timeout = (uint32_t)s->timeout * SECOND;
+    return (struct tern_http_options){
+        .n_connections = (uint32_t)s->connections,
+        .body_bytes = (size_t)s->body,
+        .pool_bytes = pool,
+        .stream_bytes = STREAM_BYTES,
+        .answer_bytes = pool / 2,
+        .head_ms = timeout < 30 * SECOND ? timeout : 30 * SECOND,
+        .body_ms = timeout,
+        .idle_ms = 300 * SECOND,
+        .comment_ms = 15 * SECOND,
+        .handle = tern_routes_handle,
+        .self = &server,
+    };
+}
+
+/* --- what a server needs of the engine --- */
+
+static tern_limits limits_of(const struct tern_settings *s)
+{
+    tern_limits limits = tern_session_limits(s);
+    limits.n_logprobs = TERN_SERVE_LOGPROBS;
+    limits.n_stop_bytes = TERN_SERVE_STOP_BYTES;
+    limits.grammars = true;
+    return limits;
+}
+
+/* A context that was not asked for is one that fits into the memory that is free. */
+static bool plan(struct tern_server *s)
+{
+    enum { LEAST = 512 };
+    tern_limits limits = limits_of(s->settings);
+    if (!tern_session_plan(&s->session, &limits))
+        return false;
+    const uint64_t have = tern_os_memory_free() / 10 * 9;
+    while (s->settings->n_ctx == 0 && s->session.plan.limits.n_ctx > LEAST &&
+           tern_session_engine_bytes(&s->session.plan) > have) {
+        limits.n_ctx = s->session.plan.limits.n_ctx / 2;
+        if (!tern_session_plan(&s->session, &limits))
+            return false;
+    }
+    return true;
+}
+
+static const char *name_of(const struct tern_settings *s)
+{
+    const char *slash = strrchr(s->model, '/');
+    return s->alias ? s->alias : slash ? slash + 1 : s->model;
+}
+
+/* --- threads --- */
+
+static void *run_loop(void *self)
+{
+    struct tern_server *s = self;
+    tern_http_run(s->http);
+    pthread_mutex_lock(&s->lock);
+    atomic_store(&s->stopping, true);
+    pthread_cond_broadcast(&s->to_cook);
+    pthread_cond_broadcast(&s->to_run);
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+static bool start_thread(pthread_t *thread, void *(*run)(void *), struct tern_server *s)
+{
+    enum { STACK = 1 << 20 };
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    const int error = pthread_create(thread, &attr, run, s);
+    pthread_attr_destroy(&attr);
+    if (error)
+        fprintf(stderr, "tern serve: thread: %s\n", strerror(error));
+    return error == 0;
+}
+
+static void tell(void)
+{
+    tern_http_stop(server.http, (uint32_t)server.settings->drain * SECOND);
+}
+
+/* --- start and end --- */
+
+static int refuse(const char *line)
+{
+    fprintf(stderr, "tern serve: %s\n", line);
+    return 1;
+}
+
+static bool is_loopback(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
+static bool open_http(struct tern_server *s, uint16_t *port, char line[TERN_ARGS_LINE])
+{
+    const struct tern_http_options o = http_options(s->settings);
+    const size_t bytes = tern_http_bytes(&o);
+    s->memory = tern_os_map(bytes + JSON_BYTES, 64);
+    if (!s->memory.data) {
+        snprintf(line, TERN_ARGS_LINE, "no memory for %u connections", o.n_connections);
+        return false;
+    }
+    s->json = (struct tern_json_arena){.base = (char *)s->memory.data + bytes,
+                                       .size = JSON_BYTES};
+    *port = (uint16_t)s->settings->port;
+    return tern_http_init(s->memory, &o, &s->http, line) &&
+           tern_http_listen(s->http, s->settings->host, port, line);
+}
+
+static void announce(const struct tern_server *s, uint16_t port)
+{
+    char before[64];
+    const bool v6 = strchr(s->settings->host, ':') != NULL;
+    snprintf(before, sizeof before, "%u sequences", s->session.plan.limits.n_seqs);
+    tern_session_print_limits(&s->session, before);
+    tern_session_print_memory(&s->session);
+    fprintf(stderr, "tern: %.100s at http://%s%s%s:%u, %u requests may wait\n", s->name,
+            v6 ? "[" : "", s->settings->host, v6 ? "]" : "", port, s->n_jobs);
+    if (s->n_keys == 0 && !is_loopback(s->settings->host))
+        fprintf(stderr, "tern: WARNING: %s can be reached by others, and there is no key: whoever "
+                        "reaches it can use it (--api-key)\n", s->settings->host);
+}
+
+/* Loads while the loop tells who asks that it does; then serves until it is told to stop. */
+static int serve(struct tern_server *s, uint16_t port)
+{
+    char line[TERN_ARGS_LINE] = "";
+    pthread_t loop, kitchen;
+    int code = 1;
+    tern_interrupt_tell(tell);
+    if (!start_thread(&loop, run_loop, s))
+        return 1;
+    const bool loaded = tern_session_start(&s->session, &s->settings->affinity) &&
+                        tern_jobs_init(s, s->session.plan.limits.n_seqs, line);
+    if (loaded && !tern_chat_template_open(&s->chat, s->session.model,
+                                           s->settings->chat_template, s->no_chat) &&
+        s->settings->chat_template)
+        snprintf(line, sizeof line, "%s", s->no_chat);
+    if (tern_interrupted())
+        code = 0;
+    else if (line[0])
+        refuse(line);
+    else if (!loaded)
+        tern_session_report(&s->session);
+    else if (start_thread(&kitchen, tern_kitchen_run, s)) {
+        atomic_store(&s->ready, true);
+        announce(s, port);
+        code = !tern_serve_engine(s);
+        if (code) {
+            tern_session_report(&s->session);
+            tern_http_stop(s->http, 0);
+        }
+        pthread_join(kitchen, NULL);
+    }
+    if (!atomic_load(&s->ready))
+        tern_http_stop(s->http, 0);
+    pthread_join(loop, NULL);
+    return code;
+}
+
+static int run(const struct tern_settings *settings)
+{
+    struct tern_server *s = &server;
+    char line[TERN_ARGS_LINE];
+    uint16_t port = 0;
+    int code = 1;
+#ifdef M_MMAP_THRESHOLD
+    /* What is large goes back to the system when it is freed, and there is one heap. */
+    mallopt(M_MMAP_THRESHOLD, 64 << 10);
+    mallopt(M_ARENA_MAX, 1);
+#endif
+    s->settings = settings;
+    s->name = name_of(settings);
+    s->created = (int64_t)time(NULL);
+    s->n_jobs = (uint32_t)(settings->n_seqs + settings->queue);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->to_cook, NULL);
+    pthread_cond_init(&s->to_run, NULL);
+    tern_json_arenas_install();
+    if (!tern_guard_read_keys(s, line) || !open_http(s, &port, line))
+        refuse(line);
+    else if (!tern_session_open_cached(&s->session, settings->model, settings->cache) || !plan(s))
+        tern_session_report(&s->session);
+    else
+        code = serve(s, port);
+    if (s->http)
+        tern_http_close(s->http);
+    tern_chat_template_close(&s->chat);
+    tern_session_close(&s->session);
+    tern_os_unmap(s->jobs_memory);
+    tern_os_unmap(s->memory);
+    return code;
+}
+
+static const struct tern_option own[] = {
+    {"--model", "-m", TERN_OPTION_TEXT, offsetof(struct tern_settings, model), 0, 0, NULL, "FILE",
+     "the model"},
+    {"--alias", "-a", TERN_OPTION_TEXT, offsetof(struct tern_settings, alias), 0, 0, NULL, "NAME",
+     "what the model is called (default: its file)"},
+    {"--host", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, host), 0, 0, "127.0.0.1",
+     "ADDRESS", "where it listens"},
+    {"--port", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, port), 0, 65535, "8080", "N",
+     "0: any that is free"},
+    {"--api-key", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, api_key), 0, 0, NULL,
+     "KEY", "who asks needs one of these keys (commas between them)"},
+    {"--api-key-file", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, api_key_file), 0, 0,
+     NULL, "FILE", "keys, one a line"},
+    {"--cors-origin", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, cors_origin), 0, 0,
+     NULL, "LIST", "web pages of these origins may ask too; * is any"},
+    {"--sequences", "-np", TERN_OPTION_INT, offsetof(struct tern_settings, n_seqs), 1, 1024, "4",
+     "N", "answers worked on at a time"},
+    {"--queue", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, queue), 0, 4096, "60", "N",
+     "requests that may wait beside those; more are told to come again"},
+    {"--connections", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, connections), 1,
+     60000, "256", "N", "clients at a time"},
+    {"--max-body", NULL, TERN_OPTION_BYTES, offsetof(struct tern_settings, body), 0, 0, "1M",
+     "BYTES", "of one request; K, M, G allowed"},
+    {"--timeout", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, timeout), 1, 86400, "60",
+     "SECONDS", "a request comes whole in so long, and a client takes something in"},
+    {"--drain", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, drain), 0, 86400, "10",
+     "SECONDS", "what is under way may go on so long after SIGTERM"},
+    {"--chat-template", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, chat_template), 0,
+     0, NULL, "FILE|NAME", "instead of the model's own"},
+    {"--cache", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, cache), 0, 0, NULL, "DIR",
+     "keeps an image of a GGUF there, made once, and starts from it (default: off)"},
+    TERN_END_OF_OPTIONS,
+};
+
+/* What other servers call the same. */
+static const struct tern_option other_names[] = {
+    {"--parallel", "--max-num-seqs", TERN_OPTION_INT, offsetof(struct tern_settings, n_seqs), 1,
+     1024, NULL, "N", "as --sequences"},
+    {"--ctx-size", "--max-model-len", TERN_OPTION_INT, offsetof(struct tern_settings, n_ctx), 0, 1
+     << 30, NULL, "N", "as --ctx: of each sequence"},
+    {"--cache-type-k", "-ctk", TERN_OPTION_KV, offsetof(struct tern_settings, k_type), 0, 0, NULL,
+     "TYPE", "as --kv-k"},
+    {"--cache-type-v", "-ctv", TERN_OPTION_KV, offsetof(struct tern_settings, v_type), 0, 0, NULL,
+     "TYPE", "as --kv-v"},
+    {"--served-model-name", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, alias), 0, 0,
+     NULL, "NAME", "as --alias"},
+    {"--batch-size", "-b", TERN_OPTION_INT, offsetof(struct tern_settings, chunk), 0, 65536, NULL,
+     "N", "as --chunk"},
+    TERN_END_OF_OPTIONS,
+};
+
+static const struct tern_option *const tables[] = {
+    own, tern_options_engine, tern_options_sampling, other_names, NULL,
+};
+
+const struct tern_command tern_cmd_serve = {
+    "serve", "serve MODEL [options]", "Serves a model over HTTP, as OpenAI's clients ask for it.",
+    tables,
+    "Samplers given here hold where a request names none.\n"
+    "GET /health /metrics /props /slots /v1/models; POST /v1/completions /tokenize\n"
+    "/detokenize /apply-template.",
+    true, run,
+};

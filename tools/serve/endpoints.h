@@ -1,0 +1,22 @@
+/* endpoints.h: the functions of the table of routes, by file. */
+#ifndef TERN_ENDPOINTS_H
+#define TERN_ENDPOINTS_H
+
+#include "tools/serve/serve.h"
+
+/* serve_info.c: of the server and its model; on the loop's thread. */
+void tern_health_now(struct tern_server *s, struct tern_http_exchange *x);
+void tern_models_now(struct tern_server *s, struct tern_http_exchange *x);
+void tern_props_now(struct tern_server *s, struct tern_http_exchange *x);
+void tern_slots_now(struct tern_server *s, struct tern_http_exchange *x);
+void tern_metrics_now(struct tern_server *s, struct tern_http_exchange *x);
+
+/* serve_text.c: text and tokens, without the engine. */
+bool tern_tokenize_prepare(struct tern_call *c);
+bool tern_detokenize_prepare(struct tern_call *c);
+bool tern_apply_template_prepare(struct tern_call *c);
+
+/* serve_completions.c */
+bool tern_completions_prepare(struct tern_call *c);
+
+#endif

@@ -1,0 +1,19 @@
+/* no_serve.c: serve, in a build without a parser of requests. */
+#include "tools/commands.h"
+#include "tools/options.h"
+
+#include <stdio.h>
+
+static int run(const struct tern_settings *s)
+{
+    (void)s;
+    fprintf(stderr, "tern serve: not in this build: llhttp was not there (Debian: node-llhttp)\n");
+    return 1;
+}
+
+static const struct tern_option *const tables[] = {NULL};
+
+const struct tern_command tern_cmd_serve = {
+    "serve", "serve MODEL", "Serves a model over HTTP, as OpenAI's clients ask for it.", tables,
+    "Not in this build: llhttp was not there (Debian: node-llhttp).", true, run,
+};

@@ -1,0 +1,238 @@
+/* serve.h: the server behind the HTTP layer, as its files share it.
+ *
+ * Three threads:
+ *
+ *   loop      sockets. Looks at who may ask (serve_guard.c) and for what (serve_routes.c);
+ *             answers at once what needs neither JSON nor the model.
+ *   kitchen   one request at a time: JSON, templates, tokens, grammars (serve_kitchen.c). Its
+ *             memory is one arena. What is wrong with a request is found here.
+ *   engine    the caller's thread: opens sequences, steps, hands what came to the endpoints
+ *             (serve_engine.c), never waits for a client.
+ *
+ * A request that is let in has a job from the loop's hand-over to its answer's end, so what may
+ * wait is bounded by the number of jobs; with none left, a request is told to come again. A job's
+ * memory is its own: what the kitchen prepares lies there until the answer has ended.
+ *
+ * An endpoint is a file: a function for the kitchen (tern_route.prepare), which answers, or fills
+ * in the job and sets its kind; and then the kind's functions, for the engine's thread. */
+#ifndef TERN_SERVE_H
+#define TERN_SERVE_H
+
+#include "tools/chat_prompt.h"
+#include "tools/out.h"
+#include "tools/serve/http.h"
+#include "tools/serve/json_arena.h"
+#include "tools/session.h"
+
+enum {
+    TERN_SERVE_CHOICES = 128,  /* answers to one request, all prompts together */
+    TERN_SERVE_LOGPROBS = 20,
+    TERN_SERVE_STOP_BYTES = 2048,
+    TERN_SERVE_STOP_TOKENS = 16,
+    TERN_SERVE_KEYS = 64,
+    TERN_SERVE_PARTS = 5,
+};
+
+struct tern_server;
+struct tern_job;
+
+/* --- jobs --- */
+
+struct tern_job_prompt {
+    const tern_token *ids;
+    uint32_t n;
+    uint32_t n_cached; /* found by its prefix, of the first choice */
+    tern_text text;    /* for who echoes it */
+};
+
+enum tern_choice_state { TERN_CHOICE_WAITS, TERN_CHOICE_RUNS, TERN_CHOICE_ENDED };
+
+struct tern_choice {
+    struct tern_job *job;
+    uint32_t index, prompt;
+    enum tern_choice_state state;
+    tern_seq seq;
+    uint32_t n_generated;
+    const char *finish;           /* OpenAI's finish_reason, once it has ended */
+    struct tern_chain parts[TERN_SERVE_PARTS]; /* the kind's own, of an answer sent whole */
+    size_t n_text;                /* bytes of text so far */
+    void *own;                    /* the kind's own */
+};
+
+/* What an endpoint does on the engine's thread. */
+struct tern_job_kind {
+    /* Once, when the first sequence is about to begin; may be NULL. */
+    void (*begin)(struct tern_job *j, struct tern_out *o);
+    /* Each event of a choice; with TERN_EVENT_DONE its finish is set. */
+    void (*event)(struct tern_choice *c, const tern_event *e, struct tern_out *o);
+    /* All choices have ended; the exchange is ended behind it. */
+    void (*end)(struct tern_job *j, struct tern_out *o);
+};
+
+struct tern_job {
+    struct tern_server *server;
+    struct tern_http_exchange *x;
+    const struct tern_route *route;
+    struct tern_job *next;        /* in a queue, or free */
+    tern_memory memory;
+    size_t used;                  /* of it */
+
+    const struct tern_job_kind *kind;
+    uint64_t number;              /* of the request: its ids are made of it */
+    int64_t created;              /* seconds since 1970 */
+    tern_seq_options options;     /* of every choice; streams differ */
+    tern_token stop_tokens[TERN_SERVE_STOP_TOKENS];
+    uint32_t n_stop_tokens;
+    struct tern_job_prompt *prompts;
+    struct tern_choice *choices;
+    uint32_t n_prompts, n_choices, n_begun, n_ended;
+    uint32_t n_each;              /* choices of a prompt */
+    int32_t n_top;                /* log-probabilities shown beside the token's own; -1: none */
+    struct tern_constraint constraint;
+    bool stream, include_usage, echo, begun;
+    bool failed;                  /* no memory for what was to be kept */
+    void *own;                    /* the kind's own */
+};
+
+/* Zeroed memory of the job; NULL: it has no more. */
+void *tern_job_take(struct tern_job *j, size_t count, size_t item);
+/* A text that is kept, with a zero behind it; data NULL: no more memory. */
+tern_text tern_job_keep(struct tern_job *j, const char *data, size_t n);
+
+/* --- a request in the kitchen --- */
+
+struct tern_call {
+    struct tern_server *server;
+    struct tern_job *job;
+    struct tern_http_exchange *x;
+    json_t *body;           /* NULL where the route takes none */
+    struct tern_out *out;   /* the kitchen's writer; see tern_call_begin */
+    bool answered;
+};
+
+/* An error as OpenAI's interface has it; answers false. param and code may be NULL. */
+bool tern_call_fail(struct tern_call *c, int status, const char *param, const char *code,
+                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Begins an answer of JSON, written to c->out, and ends it. */
+void tern_call_begin(struct tern_call *c);
+void tern_call_end(struct tern_call *c);
+
+/* --- routes --- */
+
+struct tern_route {
+    const char *method, *path;
+    bool open;      /* no key needed */
+    bool early;     /* answered while the model is loading */
+    void (*now)(struct tern_server *s, struct tern_http_exchange *x); /* on the loop; or */
+    bool (*prepare)(struct tern_call *c); /* in the kitchen; true: the job is to be run */
+    bool takes_json;
+};
+
+extern const struct tern_route tern_routes[]; /* ends with a row without a path */
+void tern_routes_handle(void *self, struct tern_http_exchange *x);
+
+/* --- the server --- */
+
+/* Counted for /metrics and /slots; written by the engine's thread alone. */
+struct tern_counts {
+    _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, steps;
+    _Atomic uint32_t running, waiting;
+    _Atomic uint64_t busy_ns;
+};
+
+struct tern_queue { struct tern_job *first, *last; uint32_t n; };
+
+struct tern_server {
+    const struct tern_settings *settings;
+    struct tern_session session;
+    struct tern_chat_template chat;
+    char no_chat[TERN_ARGS_LINE]; /* why there is no template; empty: there is */
+    const char *name;             /* what the model is called */
+    int64_t created;
+    struct tern_http *http;
+    tern_memory memory, jobs_memory;
+    tern_text keys[TERN_SERVE_KEYS];
+    uint32_t n_keys;
+    _Atomic bool ready, stopping;
+
+    pthread_mutex_t lock;         /* of the queues */
+    pthread_cond_t to_cook, to_run;
+    struct tern_job *jobs, *free;
+    struct tern_queue raw, cooked;
+    uint32_t n_jobs;
+    uint64_t n_requests;
+
+    struct tern_json_arena json;  /* the kitchen's */
+    struct tern_out loop_out, kitchen_out, engine_out, part_out;
+    struct tern_chain *part_of;   /* where part_out writes to */
+    struct tern_choice **running; /* [n_seqs], the engine's */
+    struct tern_counts counts;
+};
+
+/* serve_jobs.c */
+bool tern_jobs_init(struct tern_server *s, uint32_t n_seqs, char line[TERN_ARGS_LINE]);
+size_t tern_jobs_bytes(uint32_t n_jobs, uint32_t n_ctx);
+struct tern_job *tern_job_new(struct tern_server *s, struct tern_http_exchange *x,
+                              const struct tern_route *r); /* NULL: none is free */
+/* Ends the exchange too. */
+void tern_job_end(struct tern_job *j);
+void tern_queue_put(struct tern_server *s, struct tern_queue *q, struct tern_job *j);
+/* The first; with `wait` sleeps until there is one, or the server stops. */
+struct tern_job *tern_queue_take(struct tern_server *s, struct tern_queue *q, bool wait);
+
+/* serve_guard.c: whether a request may be looked at at all; if not it was answered. */
+bool tern_guard_admits(struct tern_server *s, struct tern_http_exchange *x);
+bool tern_guard_has_key(const struct tern_server *s, const struct tern_http_exchange *x);
+bool tern_guard_read_keys(struct tern_server *s, char line[TERN_ARGS_LINE]);
+
+/* serve_kitchen.c and serve_engine.c: the threads. */
+void *tern_kitchen_run(void *server);
+bool tern_serve_engine(struct tern_server *s);
+
+/* serve_request.c: fields of a request. What is absent or null leaves *out as it is; what is of
+ * another kind or out of range is answered with an error, and false. */
+bool tern_field_real(struct tern_call *c, const char *name, double least, double most,
+                     double *out);
+bool tern_field_int(struct tern_call *c, const char *name, int64_t least, int64_t most,
+                    int64_t *out);
+bool tern_field_bool(struct tern_call *c, const char *name, bool *out);
+/* What all ways of generating have in common: sampling, stops, n, streaming. max: the number of
+ * tokens where the request names none; -1: until the context is full. */
+bool tern_request_read(struct tern_call *c, int64_t max);
+/* Output held to a grammar, as `grammar`, `json_schema` or `response_format` ask for it. */
+bool tern_request_constraint(struct tern_call *c);
+/* GBNF of the job's constraint; param names the field that it comes from. */
+bool tern_request_grammar(struct tern_call *c, const char *param, tern_text gbnf);
+
+/* serve_prompts.c */
+/* Room for so many prompts, and for n_each choices of each. */
+bool tern_prompts_open(struct tern_call *c, size_t n_prompts);
+bool tern_prompts_encode(struct tern_call *c, uint32_t i, tern_text text, uint32_t flags);
+bool tern_prompts_rendered(struct tern_call *c, uint32_t i, const tern_rendered *text,
+                           uint32_t flags);
+bool tern_prompts_ids(struct tern_call *c, uint32_t i, const json_t *list);
+
+/* serve_write.c: JSON that endpoints have in common. o is the writer of the calling thread. */
+/* o writes to the exchange. */
+void tern_write_to(struct tern_http_exchange *x, struct tern_out *o);
+/* An event of a stream: between the two, one JSON object is written to o. */
+void tern_event_begin(struct tern_job *j, struct tern_out *o);
+void tern_event_end(struct tern_out *o);
+/* The end of a stream. */
+void tern_event_last(struct tern_job *j, struct tern_out *o);
+/* A writer that appends to one of a choice's parts, until the end; the items of a list get their
+ * commas. */
+struct tern_out *tern_part_begin(struct tern_choice *c, uint32_t part);
+void tern_part_end(struct tern_choice *c);
+/* A part as the value of a key: between two marks ("\"", "[" and "]"), or as it is. */
+void tern_part_write(struct tern_choice *c, uint32_t part, struct tern_out *o, const char *key,
+                     const char *marks);
+void tern_write_usage(const struct tern_job *j, struct tern_out *o);
+/* {"error": ...}; param and code may be NULL. */
+void tern_write_error(struct tern_out *o, int status, const char *param, const char *code,
+                      const char *line);
+/* The text of a token, its bytes as a list, and its log-probability. */
+void tern_write_logprob(struct tern_server *s, struct tern_out *o, tern_token token,
+                        float logprob);
+
+#endif

@@ -1,0 +1,263 @@
+/* serve_engine.c: the engine's thread: jobs to sequences, steps, events to endpoints.
+ *
+ * Jobs are begun in the order they came, a choice whenever a sequence is free; from then on the
+ * engine's scheduler gives every one that generates a token a step, prompts in pieces beside them.
+ * Before each step those are ended whose client has left. Nothing here waits for a client: what
+ * endpoints write lies in the exchange until the loop takes it. */
+#include "tools/serve/serve.h"
+
+#include "platform/os/host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct engine {
+    struct tern_server *s;
+    struct tern_out *o;
+    struct tern_job *opening; /* not all of its choices have begun */
+    uint32_t n_running;
+};
+
+static void end_choice(struct engine *e, struct tern_choice *c)
+{
+    struct tern_job *j = c->job;
+    if (c->state == TERN_CHOICE_ENDED)
+        return;
+    if (c->state == TERN_CHOICE_RUNS) {
+        tern_seq_close(e->s->session.engine, c->seq);
+        for (uint32_t i = 0; i < e->n_running; i++)
+            if (e->s->running[i] == c)
+                e->s->running[i] = e->s->running[--e->n_running];
+        atomic_store(&e->s->counts.running, e->n_running);
+    }
+    c->state = TERN_CHOICE_ENDED;
+    j->n_ended++;
+}
+
+/* All choices have ended: so does the answer. */
+static void end_job_if_done(struct engine *e, struct tern_job *j)
+{
+    struct tern_server *s = e->s;
+    if (j->n_ended < j->n_choices)
+        return;
+    if (e->opening == j)
+        e->opening = NULL;
+    if (!atomic_load(&j->x->gone) && j->begun)
+        j->kind->end(j, e->o);
+    for (uint32_t i = 0; i < j->n_prompts; i++) {
+        atomic_fetch_add(&s->counts.prompt_tokens, j->prompts[i].n);
+        atomic_fetch_add(&s->counts.cached_tokens, j->prompts[i].n_cached);
+    }
+    atomic_fetch_add(&s->counts.requests, 1);
+    tern_job_end(j);
+}
+
+static void drop_job(struct engine *e, struct tern_job *j)
+{
+    for (uint32_t i = 0; i < j->n_choices; i++)
+        end_choice(e, &j->choices[i]);
+    end_job_if_done(e, j);
+}
+
+/* What went wrong, told as early as the answer's state lets it be told. */
+static void fail_job(struct engine *e, struct tern_job *j, int status, const char *line)
+{
+    struct tern_out *o = e->o;
+    if (j->stream && j->begun) {
+        tern_event_begin(j, o);
+        tern_write_error(o, status, NULL, NULL, line);
+        tern_event_end(o);
+        tern_event_last(j, o);
+    } else {
+        tern_http_begin(j->x, status, "application/json", false);
+        tern_write_to(j->x, o);
+        tern_write_error(o, status, NULL, NULL, line);
+        tern_out_flush(o);
+    }
+    j->begun = false; /* its end has nothing to add */
+    drop_job(e, j);
+}
+
+/* --- beginning --- */
+
+static void begin_answer(struct engine *e, struct tern_job *j)
+{
+    if (j->begun)
+        return;
+    j->begun = true;
+    tern_http_begin(j->x, 200, j->stream ? "text/event-stream" : "application/json", j->stream);
+    if (j->kind->begin)
+        j->kind->begin(j, e->o);
+}
+
+/* A sequence for a choice; false: none is free. */
+static bool begin_choice(struct engine *e, struct tern_choice *c)
+{
+    struct tern_job *j = c->job;
+    tern_engine *engine = e->s->session.engine;
+    const struct tern_job_prompt *p = &j->prompts[c->prompt];
+    tern_seq_options options = j->options;
+    options.sampling.stream = c->index;
+    tern_engine_clear_error(engine);
+    tern_status status = tern_seq_open(engine, &options, &c->seq);
+    if (status == TERN_AGAIN)
+        return false;
+    j->n_begun++;
+    if (status == TERN_OK) {
+        c->state = TERN_CHOICE_RUNS;
+        e->s->running[e->n_running++] = c;
+        atomic_store(&e->s->counts.running, e->n_running);
+        status = tern_seq_feed(engine, c->seq, p->ids, p->n);
+    }
+    if (status == TERN_OK)
+        begin_answer(e, j);
+    else
+        fail_job(e, j, status == TERN_BAD_ARGUMENT ? 400 : 500,
+                 tern_engine_error(engine)->text);
+    return true;
+}
+
+/* Begins what there is room for; with nothing running it sleeps until there is something. False:
+ * the server stops. */
+static bool begin_jobs(struct engine *e)
+{
+    for (;;) {
+        struct tern_job *j = e->opening;
+        if (!j) {
+            j = tern_queue_take(e->s, &e->s->cooked, e->n_running == 0);
+            if (!j)
+                return e->n_running > 0;
+            e->opening = j;
+        }
+        if (atomic_load(&j->x->gone)) {
+            drop_job(e, j);
+            continue;
+        }
+        while (e->opening == j && j->n_begun < j->n_choices)
+            if (!begin_choice(e, &j->choices[j->n_begun]))
+                return true;
+        if (e->opening == j)
+            e->opening = NULL;
+    }
+}
+
+/* --- stepping --- */
+
+static void end_those_who_left(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->n_running;) {
+        struct tern_job *j = e->s->running[i]->job;
+        if (atomic_load(&j->x->gone)) {
+            drop_job(e, j);
+            i = 0;
+        } else {
+            i++;
+        }
+    }
+}
+
+static struct tern_choice *choice_of(const struct engine *e, tern_seq seq)
+{
+    for (uint32_t i = 0; i < e->n_running; i++)
+        if (e->s->running[i]->seq == seq)
+            return e->s->running[i];
+    return NULL;
+}
+
+static const char *finish_of(tern_stop stop)
+{
+    return stop == TERN_STOP_LENGTH || stop == TERN_STOP_CONTEXT ? "length" : "stop";
+}
+
+static bool is_stop_token(const struct tern_job *j, const tern_event *event)
+{
+    for (uint32_t i = 0; i < j->n_stop_tokens && event->kind == TERN_EVENT_TOKEN; i++)
+        if (j->stop_tokens[i] == event->token)
+            return true;
+    return false;
+}
+
+static void note_cached(struct engine *e, const struct tern_choice *c)
+{
+    struct tern_job_prompt *p = &c->job->prompts[c->prompt];
+    tern_seq_info info;
+    if (c->index % c->job->n_each == 0 &&
+        tern_seq_describe(e->s->session.engine, c->seq, &info) == TERN_OK)
+        p->n_cached = info.n_cached < p->n ? info.n_cached : p->n;
+}
+
+static void take_event(struct engine *e, const tern_event *event)
+{
+    struct tern_choice *c = choice_of(e, event->seq);
+    tern_event stop = {.kind = TERN_EVENT_DONE, .token = -1, .stop = TERN_STOP_EOS};
+    if (!c)
+        return;
+    struct tern_job *j = c->job;
+    if (event->kind == TERN_EVENT_DONE && event->stop == TERN_STOP_ERROR) {
+        fail_job(e, j, 500, event->error ? event->error : "the engine failed");
+        return;
+    }
+    if (event->kind == TERN_EVENT_TOKEN) {
+        if (c->n_generated++ == 0)
+            note_cached(e, c);
+        atomic_fetch_add(&e->s->counts.generated_tokens, 1);
+    }
+    if (is_stop_token(j, event)) {
+        stop.token = event->token;
+        event = &stop;
+    }
+    if (event->kind == TERN_EVENT_DONE) {
+        if (c->n_generated == 0)
+            note_cached(e, c);
+        c->finish = finish_of(event->stop);
+    }
+    j->kind->event(c, event, e->o);
+    if (j->failed) {
+        fail_job(e, j, 503, "no memory for the answer now");
+        return;
+    }
+    if (event->kind != TERN_EVENT_DONE)
+        return;
+    end_choice(e, c);
+    end_job_if_done(e, j);
+}
+
+static bool step(struct engine *e)
+{
+    enum { EVENTS = 64 };
+    tern_event events[EVENTS];
+    size_t n = 0;
+    const uint64_t from = tern_os_now_ns();
+    const tern_status status = tern_step(e->s->session.engine, events, EVENTS, &n);
+    atomic_fetch_add(&e->s->counts.busy_ns, tern_os_now_ns() - from);
+    atomic_fetch_add(&e->s->counts.steps, 1);
+    for (size_t i = 0; i < n; i++)
+        take_event(e, &events[i]);
+    tern_http_wake(e->s->http);
+    return status == TERN_OK || status == TERN_AGAIN;
+}
+
+/* The engine can not go on: who waits is told. */
+static void fail_all(struct engine *e)
+{
+    const char *line = tern_session_line(&e->s->session);
+    while (e->n_running)
+        fail_job(e, e->s->running[0]->job, 500, line);
+    if (e->opening)
+        fail_job(e, e->opening, 500, line);
+}
+
+bool tern_serve_engine(struct tern_server *s)
+{
+    struct engine e = {.s = s, .o = &s->engine_out};
+    for (;;) {
+        end_those_who_left(&e);
+        if (!begin_jobs(&e))
+            return true;
+        if (step(&e))
+            continue;
+        fail_all(&e);
+        if (tern_engine_error(s->session.engine)->status == TERN_DEVICE_LOST)
+            return false;
+    }
+}

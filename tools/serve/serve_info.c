@@ -1,0 +1,146 @@
+/* serve_info.c: what the server says of itself and its model, on the loop's thread: always at
+ * once, whatever the engine does. */
+#include "tools/serve/endpoints.h"
+
+#include <string.h>
+
+static struct tern_out *begin(struct tern_server *s, struct tern_http_exchange *x, int status,
+                              const char *type)
+{
+    tern_http_begin(x, status, type, false);
+    tern_write_to(x, &s->loop_out);
+    return &s->loop_out;
+}
+
+static void end(struct tern_http_exchange *x, struct tern_out *o)
+{
+    tern_out_flush(o);
+    tern_http_end(x);
+}
+
+static void put_text(struct tern_out *o, const char *key, const char *text)
+{
+    tern_json_text(o, key, (tern_text){text, strlen(text)});
+}
+
+void tern_health_now(struct tern_server *s, struct tern_http_exchange *x)
+{
+    const bool ready = atomic_load(&s->ready);
+    if (!ready)
+        tern_http_add_header(x, "Retry-After", "1");
+    struct tern_out *o = begin(s, x, ready ? 200 : 503, "application/json");
+    if (ready) {
+        tern_json_begin(o, NULL, '{');
+        put_text(o, "status", "ok");
+        tern_json_end(o, '}');
+    } else {
+        tern_write_error(o, 503, NULL, NULL, "the model is loading");
+    }
+    end(x, o);
+}
+
+void tern_models_now(struct tern_server *s, struct tern_http_exchange *x)
+{
+    const tern_model_info *info = &s->session.info;
+    struct tern_out *o = begin(s, x, 200, "application/json");
+    tern_json_begin(o, NULL, '{');
+    put_text(o, "object", "list");
+    tern_json_begin(o, "data", '[');
+    tern_json_begin(o, NULL, '{');
+    put_text(o, "id", s->name);
+    put_text(o, "object", "model");
+    tern_json_i64(o, "created", s->created);
+    put_text(o, "owned_by", "tern");
+    tern_json_u64(o, "max_model_len", s->session.plan.limits.n_ctx);
+    tern_json_begin(o, "meta", '{');
+    tern_json_u64(o, "n_vocab", info->n_vocab);
+    tern_json_u64(o, "n_ctx_train", info->n_ctx_train);
+    tern_json_u64(o, "n_embd", info->n_embd);
+    tern_json_u64(o, "n_params", info->n_params);
+    tern_json_u64(o, "size", info->weight_bytes);
+    tern_json_end(o, '}');
+    tern_json_end(o, '}');
+    tern_json_end(o, ']');
+    tern_json_end(o, '}');
+    end(x, o);
+}
+
+static void put_token(struct tern_server *s, struct tern_out *o, const char *key,
+                      tern_token token)
+{
+    tern_piece piece;
+    if (token >= 0 && tern_token_piece(s->session.model, token, &piece) == TERN_OK)
+        tern_json_text(o, key, piece.text);
+    else
+        tern_json_null(o, key);
+}
+
+void tern_props_now(struct tern_server *s, struct tern_http_exchange *x)
+{
+    const tern_limits *limits = &s->session.plan.limits;
+    struct tern_out *o = begin(s, x, 200, "application/json");
+    tern_json_begin(o, NULL, '{');
+    put_text(o, "model_alias", s->name);
+    tern_json_text(o, "model_name", s->session.info.name);
+    tern_json_text(o, "architecture", s->session.info.architecture);
+    tern_json_u64(o, "total_slots", limits->n_seqs);
+    tern_json_begin(o, "default_generation_settings", '{');
+    tern_json_u64(o, "n_ctx", limits->n_ctx);
+    tern_json_end(o, '}');
+    tern_json_text(o, "chat_template", s->no_chat[0] ? (tern_text){"", 0} : s->chat.source);
+    put_token(s, o, "bos_token", s->session.info.bos);
+    put_token(s, o, "eos_token", s->session.info.eos);
+    tern_session_memory_json(&s->session, o, "memory");
+    put_text(o, "build_info", tern_version());
+    tern_json_end(o, '}');
+    end(x, o);
+}
+
+void tern_slots_now(struct tern_server *s, struct tern_http_exchange *x)
+{
+    const tern_limits *limits = &s->session.plan.limits;
+    const uint32_t running = atomic_load(&s->counts.running);
+    struct tern_out *o = begin(s, x, 200, "application/json");
+    tern_json_begin(o, NULL, '[');
+    for (uint32_t i = 0; i < limits->n_seqs; i++) {
+        tern_json_begin(o, NULL, '{');
+        tern_json_u64(o, "id", i);
+        tern_json_u64(o, "n_ctx", limits->n_ctx);
+        tern_json_bool(o, "is_processing", i < running);
+        tern_json_end(o, '}');
+    }
+    tern_json_end(o, ']');
+    end(x, o);
+}
+
+static void put_metric(struct tern_out *o, const char *name, const char *type, const char *help,
+                       double value)
+{
+    tern_out_print(o, "# HELP tern_%s %s\n# TYPE tern_%s %s\ntern_%s %.17g\n", name, help, name,
+                   type, name, value);
+}
+
+void tern_metrics_now(struct tern_server *s, struct tern_http_exchange *x)
+{
+    uint32_t n_open, n_busy;
+    const struct tern_counts *n = &s->counts;
+    tern_http_count(s->http, &n_open, &n_busy);
+    struct tern_out *o = begin(s, x, 200, "text/plain; version=0.0.4");
+    put_metric(o, "requests_total", "counter", "Requests for text that have ended.",
+               (double)atomic_load(&n->requests));
+    put_metric(o, "prompt_tokens_total", "counter", "Tokens of their prompts.",
+               (double)atomic_load(&n->prompt_tokens));
+    put_metric(o, "prompt_tokens_cached_total", "counter", "Of these, found by their prefix.",
+               (double)atomic_load(&n->cached_tokens));
+    put_metric(o, "generated_tokens_total", "counter", "Tokens generated.",
+               (double)atomic_load(&n->generated_tokens));
+    put_metric(o, "steps_total", "counter", "Steps of the engine.",
+               (double)atomic_load(&n->steps));
+    put_metric(o, "step_seconds_total", "counter", "Time spent in them.",
+               (double)atomic_load(&n->busy_ns) * 1e-9);
+    put_metric(o, "sequences_running", "gauge", "Sequences that are worked on.",
+               atomic_load(&n->running));
+    put_metric(o, "connections", "gauge", "Connections that are open.", n_open);
+    put_metric(o, "requests_busy", "gauge", "Of these, that wait for an answer's end.", n_busy);
+    end(x, o);
+}

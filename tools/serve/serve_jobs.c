@@ -1,0 +1,136 @@
+/* serve_jobs.c: the jobs, their memory, and the queues between the threads. */
+#include "platform/os/host.h"
+#include "tools/serve/serve.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* What is given back to the system after a request: more than the usual one touches, so that
+ * memory in use is the same however large a single request was. */
+enum { JOB_BYTES = 384 << 10, KEPT = 64 << 10 };
+
+static size_t job_bytes(uint32_t n_ctx)
+{
+    const size_t page = tern_os_page();
+    const size_t bytes = JOB_BYTES + 8 * (size_t)n_ctx;
+    return (bytes + page - 1) / page * page;
+}
+
+size_t tern_jobs_bytes(uint32_t n_jobs, uint32_t n_ctx)
+{
+    return n_jobs * (job_bytes(n_ctx) + sizeof(struct tern_job));
+}
+
+bool tern_jobs_init(struct tern_server *s, uint32_t n_seqs, char line[TERN_ARGS_LINE])
+{
+    const uint32_t n_ctx = s->session.plan.limits.n_ctx;
+    const size_t bytes = job_bytes(n_ctx);
+    s->jobs_memory = tern_os_map(tern_jobs_bytes(s->n_jobs, n_ctx) +
+                                     n_seqs * sizeof *s->running, 64);
+    char *at = s->jobs_memory.data;
+    if (!at) {
+        snprintf(line, TERN_ARGS_LINE, "jobs: no memory for %u of them; use a smaller --queue",
+                 s->n_jobs);
+        return false;
+    }
+    s->jobs = (struct tern_job *)(void *)(at + s->n_jobs * bytes);
+    s->running = (struct tern_choice **)(void *)(s->jobs + s->n_jobs);
+    for (uint32_t i = s->n_jobs; i-- > 0;) {
+        s->jobs[i].server = s;
+        s->jobs[i].memory = (tern_memory){at + i * bytes, bytes};
+        s->jobs[i].next = s->free;
+        s->free = &s->jobs[i];
+    }
+    return true;
+}
+
+void *tern_job_take(struct tern_job *j, size_t count, size_t item)
+{
+    enum { ALIGN = 16 };
+    const size_t left = j->memory.size - j->used;
+    if (count && item > (left - ALIGN) / count)
+        return NULL;
+    char *at = (char *)j->memory.data + j->used;
+    j->used += (count * item + ALIGN - 1) / ALIGN * ALIGN;
+    memset(at, 0, count * item);
+    return at;
+}
+
+tern_text tern_job_keep(struct tern_job *j, const char *data, size_t n)
+{
+    char *at = tern_job_take(j, n + 1, 1);
+    if (at)
+        memcpy(at, data, n);
+    return (tern_text){at, n};
+}
+
+struct tern_job *tern_job_new(struct tern_server *s, struct tern_http_exchange *x,
+                              const struct tern_route *r)
+{
+    pthread_mutex_lock(&s->lock);
+    struct tern_job *j = s->free;
+    if (j)
+        s->free = j->next;
+    const uint64_t number = ++s->n_requests;
+    pthread_mutex_unlock(&s->lock);
+    if (!j)
+        return NULL;
+    *j = (struct tern_job){.server = s, .x = x, .route = r, .memory = j->memory,
+                           .number = number, .options.sampling.stream = 0};
+    x->job = j;
+    return j;
+}
+
+void tern_job_end(struct tern_job *j)
+{
+    struct tern_server *s = j->server;
+    for (uint32_t i = 0; i < j->n_choices && j->choices; i++)
+        for (uint32_t k = 0; k < TERN_SERVE_PARTS; k++)
+            tern_chain_clear(tern_http_blocks(s->http), &j->choices[i].parts[k]);
+    tern_constraint_free(&j->constraint);
+    if (j->used > KEPT)
+        madvise((char *)j->memory.data + KEPT, j->memory.size - KEPT, MADV_DONTNEED);
+    struct tern_http_exchange *x = j->x;
+    pthread_mutex_lock(&s->lock);
+    j->next = s->free;
+    s->free = j;
+    pthread_mutex_unlock(&s->lock);
+    tern_http_end(x);
+}
+
+/* --- queues --- */
+
+static pthread_cond_t *condition_of(struct tern_server *s, const struct tern_queue *q)
+{
+    return q == &s->raw ? &s->to_cook : &s->to_run;
+}
+
+void tern_queue_put(struct tern_server *s, struct tern_queue *q, struct tern_job *j)
+{
+    pthread_mutex_lock(&s->lock);
+    j->next = NULL;
+    if (q->last)
+        q->last->next = j;
+    else
+        q->first = j;
+    q->last = j;
+    q->n++;
+    pthread_cond_signal(condition_of(s, q));
+    pthread_mutex_unlock(&s->lock);
+}
+
+struct tern_job *tern_queue_take(struct tern_server *s, struct tern_queue *q, bool wait)
+{
+    pthread_mutex_lock(&s->lock);
+    while (wait && !q->first && !atomic_load(&s->stopping))
+        pthread_cond_wait(condition_of(s, q), &s->lock);
+    struct tern_job *j = q->first;
+    if (j) {
+        q->first = j->next;
+        q->last = q->first ? q->last : NULL;
+        q->n--;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return j;
+}

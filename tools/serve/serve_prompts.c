@@ -1,0 +1,121 @@
+/* serve_prompts.c: prompts as ids, in the job's memory. */
+#include "platform/os/host.h"
+#include "tools/serve/serve.h"
+
+#include <string.h>
+
+static bool no_memory(struct tern_call *c, const char *what)
+{
+    return tern_call_fail(c, 413, what, NULL, "%s: more than this server keeps for a request",
+                          what);
+}
+
+bool tern_prompts_open(struct tern_call *c, size_t n_prompts)
+{
+    struct tern_job *j = c->job;
+    if (n_prompts == 0 || n_prompts > TERN_SERVE_CHOICES / j->n_each)
+        return tern_call_fail(c, 400, n_prompts ? "n" : "prompt", NULL,
+                              "prompts times n: %zu times %u, 1 to %d answers needed", n_prompts,
+                              j->n_each, TERN_SERVE_CHOICES);
+    j->n_prompts = (uint32_t)n_prompts;
+    j->prompts = tern_job_take(j, n_prompts, sizeof *j->prompts);
+    j->choices = tern_job_take(j, n_prompts * j->n_each, sizeof *j->choices);
+    if (!j->prompts || !j->choices)
+        return no_memory(c, "n");
+    j->n_choices = j->n_prompts * j->n_each;
+    for (uint32_t i = 0; i < j->n_choices; i++) {
+        j->choices[i].job = j;
+        j->choices[i].index = i;
+        j->choices[i].prompt = i / j->n_each;
+    }
+    return true;
+}
+
+static const char *param_of(const struct tern_call *c)
+{
+    return json_object_get(c->body, "messages") ? "messages" : "prompt";
+}
+
+static bool check_length(struct tern_call *c, size_t n)
+{
+    const uint32_t n_ctx = c->server->session.plan.limits.n_ctx;
+    if (n == 0)
+        return tern_call_fail(c, 400, param_of(c), NULL, "%s: 0 tokens, at least 1 needed",
+                              param_of(c));
+    if (n <= n_ctx - !c->job->options.prefill_only)
+        return true;
+    return tern_call_fail(c, 400, param_of(c), "context_length_exceeded",
+                          "This model's maximum context length is %u tokens. However, your %s "
+                          "resulted in %zu tokens.", n_ctx, param_of(c), n);
+}
+
+static bool keep(struct tern_call *c, uint32_t i, const tern_token *ids, size_t n)
+{
+    if (!check_length(c, n))
+        return false;
+    tern_token *to = tern_job_take(c->job, n, sizeof *to);
+    if (!to)
+        return no_memory(c, param_of(c));
+    memcpy(to, ids, n * sizeof *to);
+    c->job->prompts[i].ids = to;
+    c->job->prompts[i].n = (uint32_t)n;
+    return true;
+}
+
+/* One of the two texts. The scratch is the system's again behind it. */
+static bool encode(struct tern_call *c, uint32_t i, tern_text text, const tern_rendered *rendered,
+                   uint32_t flags)
+{
+    const tern_model *model = c->server->session.model;
+    const size_t bytes = rendered ? rendered->text.size : text.size;
+    const size_t cap = tern_tokenize_most(model, bytes) + 1;
+    tern_memory scratch = tern_os_map(tern_tokenize_scratch(model, bytes) + 64, 64);
+    tern_memory ids = tern_os_map(cap * sizeof(tern_token), 0);
+    tern_error err = {0};
+    size_t n = 0;
+    bool ok = scratch.data && ids.data;
+    if (ok && rendered)
+        ok = tern_tokenize_rendered(model, rendered, flags, scratch, ids.data, cap, &n, &err) ==
+             TERN_OK;
+    else if (ok)
+        ok = tern_tokenize(model, text, flags, scratch, ids.data, cap, &n, &err) == TERN_OK;
+    ok = ok ? keep(c, i, ids.data, n)
+            : tern_call_fail(c, err.text[0] ? 400 : 413, param_of(c), NULL, "%s: %s", param_of(c),
+                             err.text[0] ? err.text : "no memory for so long a text");
+    tern_os_unmap(scratch);
+    tern_os_unmap(ids);
+    return ok;
+}
+
+bool tern_prompts_encode(struct tern_call *c, uint32_t i, tern_text text, uint32_t flags)
+{
+    return encode(c, i, text, NULL, flags);
+}
+
+bool tern_prompts_rendered(struct tern_call *c, uint32_t i, const tern_rendered *text,
+                           uint32_t flags)
+{
+    return encode(c, i, (tern_text){NULL, 0}, text, flags);
+}
+
+bool tern_prompts_ids(struct tern_call *c, uint32_t i, const json_t *list)
+{
+    const size_t n = json_array_size(list);
+    const uint32_t n_vocab = c->server->session.info.n_vocab;
+    if (!check_length(c, n))
+        return false;
+    tern_token *to = tern_job_take(c->job, n, sizeof *to);
+    if (!to)
+        return no_memory(c, param_of(c));
+    for (size_t k = 0; k < n; k++) {
+        const json_t *id = json_array_get(list, k);
+        const int64_t x = json_is_integer(id) ? json_integer_value(id) : -1;
+        if (x < 0 || x >= n_vocab)
+            return tern_call_fail(c, 400, param_of(c), NULL, "%s: ids from 0 to %u needed",
+                                  param_of(c), n_vocab - 1);
+        to[k] = (tern_token)x;
+    }
+    c->job->prompts[i].ids = to;
+    c->job->prompts[i].n = (uint32_t)n;
+    return true;
+}

@@ -1,0 +1,89 @@
+/* serve_routes.c: what can be asked for, and the loop's part in answering. */
+#include "tools/serve/endpoints.h"
+
+#include <string.h>
+
+const struct tern_route tern_routes[] = {
+    {"GET", "/health", true, true, tern_health_now, NULL, false},
+    {"GET", "/v1/health", true, true, tern_health_now, NULL, false},
+    {"GET", "/v1/models", false, true, tern_models_now, NULL, false},
+    {"GET", "/models", false, true, tern_models_now, NULL, false},
+    {"GET", "/props", false, false, tern_props_now, NULL, false},
+    {"GET", "/slots", false, false, tern_slots_now, NULL, false},
+    {"GET", "/metrics", false, false, tern_metrics_now, NULL, false},
+    {"POST", "/v1/completions", false, false, NULL, tern_completions_prepare, true},
+    {"POST", "/completions", false, false, NULL, tern_completions_prepare, true},
+    {"POST", "/tokenize", false, false, NULL, tern_tokenize_prepare, true},
+    {"POST", "/detokenize", false, false, NULL, tern_detokenize_prepare, true},
+    {"POST", "/apply-template", false, false, NULL, tern_apply_template_prepare, true},
+    {NULL, NULL, false, false, NULL, NULL, false},
+};
+
+/* The route of a path and method; NULL, and whether the path is there with another method. */
+static const struct tern_route *find(const struct tern_http_exchange *x, bool *known)
+{
+    *known = false;
+    for (const struct tern_route *r = tern_routes; r->path; r++) {
+        if (!tern_http_is(x->path, r->path))
+            continue;
+        if (tern_http_is(x->method, r->method) ||
+            (strcmp(r->method, "GET") == 0 && tern_http_is(x->method, "HEAD")))
+            return r;
+        *known = true;
+    }
+    return NULL;
+}
+
+static bool is_json(const struct tern_http_exchange *x)
+{
+    tern_text type = tern_http_header(x, "content-type");
+    if (!type.data)
+        return false;
+    const char *end = memchr(type.data, ';', type.size);
+    if (end)
+        type.size = (size_t)(end - type.data);
+    while (type.size && (type.data[type.size - 1] == ' ' || type.data[type.size - 1] == '\t'))
+        type.size--;
+    return tern_http_is_nocase(type, "application/json");
+}
+
+static void refuse(struct tern_server *s, struct tern_http_exchange *x, int status,
+                   const char *code, const char *line)
+{
+    struct tern_out *o = &s->loop_out;
+    if (status == 401)
+        tern_http_add_header(x, "WWW-Authenticate", "Bearer");
+    if (status == 429 || status == 503)
+        tern_http_add_header(x, "Retry-After", "1");
+    tern_http_begin(x, status, "application/json", false);
+    tern_write_to(x, o);
+    tern_write_error(o, status, NULL, code, line);
+    tern_out_flush(o);
+    tern_http_end(x);
+}
+
+void tern_routes_handle(void *self, struct tern_http_exchange *x)
+{
+    struct tern_server *s = self;
+    bool known;
+    if (!tern_guard_admits(s, x))
+        return;
+    const struct tern_route *r = find(x, &known);
+    struct tern_job *j = NULL;
+    if (!(r && r->open) && !tern_guard_has_key(s, x))
+        refuse(s, x, 401, "invalid_api_key", "a valid API key needed: Authorization: Bearer KEY");
+    else if (!r && known)
+        refuse(s, x, 405, NULL, "the path is there, but not with this method");
+    else if (!r)
+        refuse(s, x, 404, NULL, "there is no such path");
+    else if (!atomic_load(&s->ready) && !r->early)
+        refuse(s, x, 503, NULL, "the model is loading");
+    else if (r->now)
+        r->now(s, x);
+    else if (r->takes_json && !is_json(x))
+        refuse(s, x, 415, NULL, "Content-Type: application/json needed");
+    else if (!(j = tern_job_new(s, x, r)))
+        refuse(s, x, 429, "queue_full", "as many requests wait as may; try again later");
+    else
+        tern_queue_put(s, &s->raw, j);
+}
