@@ -13,6 +13,7 @@
 #include "runtime/arena.h"
 #include "runtime/engine.h"
 #include "runtime/error.h"
+#include "runtime/text.h"
 #include "runtime/tokenizer.h"
 
 #include <math.h>
@@ -77,28 +78,13 @@ void tern_constrain_start(struct tern_constrain *c)
 
 /* --- while it waits --- */
 
-/* How much of the trigger the text ends with after a byte. Few bytes: begun anew by trying. */
-static uint8_t match(const struct tern_constrain *c, uint8_t at, char byte)
+/* Reads bytes. False: they complete the trigger, and the grammar refuses the rest. */
+static bool read_waiting(struct tern_constrain *c, const char *bytes, size_t n)
 {
-    char tail[TERN_MAX_TRIGGER + 1];
-    memcpy(tail, c->trigger, at);
-    tail[at] = byte;
-    uint8_t n = (uint8_t)(at + 1);
-    while (n && memcmp(tail + (at + 1 - n), c->trigger, n) != 0)
-        n--;
-    return n;
-}
-
-/* Reads a token's bytes. False: it completes the trigger, and the grammar refuses the rest. */
-static bool read_waiting(const struct tern_engine *e, struct tern_constrain *c, tern_token token)
-{
-    char bytes[TERN_GRAMMAR_TOKEN_BYTES];
-    size_t n = 0;
-    if (tern_token_bytes(e->model, token, true, bytes, sizeof bytes, &n))
-        return true;
+    const tern_text trigger = {c->trigger, c->n_trigger};
     const uint8_t before = c->at;
     for (size_t i = 0; i < n; i++) {
-        c->at = match(c, c->at, bytes[i]);
+        c->at = (uint8_t)tern_text_overlap(trigger, c->at, bytes[i]);
         if (c->at < c->n_trigger)
             continue;
         if (tern_grammar_advance(c->state, bytes + i + 1, n - i - 1) == n - i - 1) {
@@ -112,6 +98,57 @@ static bool read_waiting(const struct tern_engine *e, struct tern_constrain *c, 
     return true;
 }
 
+/* What follows the reasoning in the token that ends it. */
+static bool read_rest(struct tern_constrain *c, const char *bytes, size_t n)
+{
+    if (c->waiting)
+        return read_waiting(c, bytes, n);
+    if (tern_grammar_advance(c->state, bytes, n) == n)
+        return true;
+    tern_grammar_start(c->grammar, c->state);
+    return false;
+}
+
+/* While there may be reasoning. A first token that does not open it begins the answer; a tag
+ * that has begun must go on. */
+static bool read_thinking(const struct tern_engine *e, struct tern_sequence *s, tern_token token,
+                          const char *bytes, size_t n)
+{
+    struct tern_constrain *c = &s->constrain;
+    struct tern_thinking *t = &s->thinking, next = *t;
+    const bool ends = tern_vocab_is_end(e->model->vocab, token);
+    if (ends && t->state == TERN_THINKING_IN)
+        return true;
+    next.at = ends ? 0 : next.at;
+    const size_t used = ends ? 0 : tern_thinking_read(&next, bytes, n);
+    if (!ends && !tern_thinking_is_over(&next)) {
+        *t = next;
+        return true;
+    }
+    if (t->state == TERN_THINKING_MAY && next.at == 0) {
+        if (t->at > 0)
+            return false;
+        t->state = TERN_THINKING_OVER;
+        c->begins = !c->waiting;
+        return ends || !c->waiting || read_waiting(c, bytes, n);
+    }
+    if (!read_rest(c, bytes + used, n - used))
+        return false;
+    *t = next;
+    return true;
+}
+
+static bool read_token(const struct tern_engine *e, struct tern_sequence *s, tern_token token)
+{
+    char bytes[TERN_GRAMMAR_TOKEN_BYTES];
+    size_t n = 0;
+    if (tern_token_bytes(e->model, token, true, bytes, sizeof bytes, &n))
+        return true;
+    if (tern_thinking_is_over(&s->thinking))
+        return read_waiting(&s->constrain, bytes, n);
+    return read_thinking(e, s, token, bytes, n);
+}
+
 static tern_status choose(struct tern_engine *e, struct tern_sequence *s, const float *logits,
                           tern_token *token)
 {
@@ -119,14 +156,30 @@ static tern_status choose(struct tern_engine *e, struct tern_sequence *s, const 
                                s->n_tokens, s->n_tokens, token, &s->failure);
 }
 
-static tern_status choose_waiting(struct tern_engine *e, struct tern_sequence *s,
-                                  const float *logits, tern_token *token)
+/* Only what goes on with an opening tag that has begun. */
+static void keep_to_tag(const struct tern_engine *e, const struct tern_thinking *t, float *row)
+{
+    const size_t left = (size_t)(t->n_open - t->at);
+    for (uint32_t i = 0; i < e->model->program.n_vocab; i++) {
+        char bytes[TERN_GRAMMAR_TOKEN_BYTES];
+        size_t n = 0;
+        if (tern_token_bytes(e->model, (tern_token)i, true, bytes, sizeof bytes, &n) || n == 0 ||
+            memcmp(bytes, t->open + t->at, n < left ? n : left) != 0)
+            row[i] = -INFINITY;
+    }
+}
+
+/* Chosen freely; what goes on with what the grammar refuses is taken back. */
+static tern_status choose_freely(struct tern_engine *e, struct tern_sequence *s,
+                                 const float *logits, tern_token *token)
 {
     float *row = e->parts.masking.row;
     tern_status status = choose(e, s, logits, token);
-    for (uint32_t i = 0; !status && !read_waiting(e, &s->constrain, *token); i++) {
+    for (uint32_t i = 0; !status && !read_token(e, s, *token); i++) {
         if (!i)
             memcpy(row, logits, e->model->program.n_vocab * sizeof *row);
+        if (!i && s->thinking.state == TERN_THINKING_MAY)
+            keep_to_tag(e, &s->thinking, row);
         if (i == MOST_TAKEN_BACK)
             return tern_fail(&s->failure, TERN_BAD_ARGUMENT, "grammar: %u tokens that complete "
                              "the trigger go on with what it refuses", (uint64_t)i);
@@ -194,10 +247,18 @@ tern_status tern_constrain_choose(struct tern_engine *e, struct tern_sequence *s
 {
     struct tern_constrain *c = &s->constrain;
     tern_status status;
-    if (c->waiting) {
-        status = choose_waiting(e, s, logits, token);
+    c->begins = false;
+    if (c->waiting || !tern_thinking_is_over(&s->thinking)) {
+        const bool thinks = s->thinking.state == TERN_THINKING_IN;
+        status = choose_freely(e, s, logits, token);
         *ends = !status && tern_vocab_is_end(e->model->vocab, *token);
-        return status;
+        /* What must be of the grammar is not over before it has begun. */
+        if (*ends && thinks && !c->waiting && tern_thinking_force(&s->thinking)) {
+            *token = tern_thinking_forced(&s->thinking);
+            *ends = false;
+        }
+        if (status || !c->begins || c->waiting)
+            return status;
     }
     const bool may_end = tern_grammar_may_end(c->state);
     *token = -1;

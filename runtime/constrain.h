@@ -12,7 +12,7 @@ struct tern_sequence;
 struct tern_constrain {
     const tern_grammar *grammar; /* NULL: none */
     tern_grammar_state *state;
-    bool waiting;
+    bool waiting, begins; /* begins: the token that is being chosen is the first of the answer */
     uint8_t at, n_trigger;
     char trigger[TERN_MAX_TRIGGER];
 };

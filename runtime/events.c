@@ -127,17 +127,40 @@ void tern_finish(struct tern_engine *e, struct tern_sequence *s, tern_stop stop,
     tern_scheduler_remove(e, s);
 }
 
+static void read_thinking(const struct tern_engine *e, struct tern_sequence *s, tern_token token)
+{
+    char bytes[TERN_GRAMMAR_TOKEN_BYTES];
+    size_t n = 0;
+    if (!tern_token_bytes(e->model, token, true, bytes, sizeof bytes, &n))
+        (void)tern_thinking_read(&s->thinking, bytes, n);
+}
+
 static tern_status choose(struct tern_engine *e, struct tern_sequence *s, const float *logits,
                           tern_token *token, bool *ends)
 {
     const struct tern_vocab *vocab = e->model->vocab;
+    const tern_token forced = tern_thinking_forced(&s->thinking);
+    if (forced >= 0) {
+        *token = forced;
+        return TERN_OK;
+    }
     if (s->constrain.grammar)
         return tern_constrain_choose(e, s, logits, token, ends);
     const tern_status status =
         tern_sampler_choose(&e->parts.sampler, &s->options.sampling, logits, s->tokens,
                             s->n_tokens, s->n_tokens, token, &s->failure);
     *ends = !status && vocab && !s->options.ignore_eos && tern_vocab_is_end(vocab, *token);
+    if (!status && !tern_thinking_is_over(&s->thinking))
+        read_thinking(e, s, *token);
     return status;
+}
+
+static bool is_shown(const struct tern_sequence *s, tern_token token)
+{
+    bool shown = s->options.special;
+    for (uint32_t i = 0; i < s->n_shown; i++)
+        shown |= s->shown[i] == token;
+    return shown;
 }
 
 void tern_generate(struct tern_engine *e, struct tern_sequence *s, const float *logits)
@@ -165,7 +188,7 @@ void tern_generate(struct tern_engine *e, struct tern_sequence *s, const float *
     s->n_generated++;
     size_t n = 0;
     if (vocab)
-        n = tern_detok_push(e->model, &s->detok, token, o->special, e->parts.events.piece);
+        n = tern_detok_push(e->model, &s->detok, token, is_shown(s, token), e->parts.events.piece);
     if (add_text(e, s, n, event))
         tern_finish(e, s, TERN_STOP_STRING, -1);
     else if (s->n_generated == o->max_tokens)

@@ -1,6 +1,7 @@
 #include "runtime/arena.h"
 #include "runtime/engine.h"
 #include "runtime/error.h"
+#include "runtime/vocab.h"
 
 #include <string.h>
 
@@ -74,7 +75,12 @@ static tern_status check_options(struct tern_engine *e, const tern_seq_options *
                          (uint64_t)o->n_stops, (uint64_t)TERN_MAX_STOPS);
     if ((o->n_stops && !o->stops) || (o->sampling.n_biases && !o->sampling.biases))
         return tern_fail(&e->error, TERN_BAD_ARGUMENT, "options: a list is NULL");
-    const tern_status status = tern_constrain_check(e, o, &e->error);
+    if (o->n_shown > TERN_MAX_SHOWN || (o->n_shown && !o->shown))
+        return tern_fail(&e->error, TERN_BAD_ARGUMENT, "shown: %u tokens, at most %u, in a list",
+                         (uint64_t)o->n_shown, (uint64_t)TERN_MAX_SHOWN);
+    tern_status status = tern_constrain_check(e, o, &e->error);
+    if (!status)
+        status = tern_thinking_check(e, o, &e->error);
     return status ? status
                   : tern_sampling_check(&o->sampling, e->model->program.n_vocab, &e->error);
 }
@@ -109,10 +115,25 @@ static void reset(struct tern_sequence *s)
 static void keep_options(struct tern_sequence *s, const tern_seq_options *o)
 {
     s->options = *o;
-    s->options.stops = NULL;
+    s->options.stops = s->options.shown = NULL;
+    s->options.think_end = NULL;
+    s->options.grammar_trigger.data = NULL;
+    s->options.think_open.data = s->options.think_close.data = NULL;
     if (o->sampling.n_biases)
         memmove(s->biases, o->sampling.biases, o->sampling.n_biases * sizeof *s->biases);
     s->options.sampling.biases = s->biases;
+}
+
+static void keep_shown(const struct tern_engine *e, struct tern_sequence *s,
+                       const tern_seq_options *o)
+{
+    const struct tern_vocab *vocab = e->model->vocab;
+    s->n_shown = 0;
+    for (uint32_t i = 0; vocab && i < o->n_shown; i++) {
+        const uint32_t id = tern_vocab_find(vocab, o->shown[i]);
+        if (id != TERN_VOCAB_NONE)
+            s->shown[s->n_shown++] = (tern_token)id;
+    }
 }
 
 /* Options that were checked; on an error a sequence keeps its old ones. */
@@ -123,6 +144,8 @@ static tern_status take_options(struct tern_engine *e, struct tern_sequence *s,
     if (status)
         return status;
     keep_options(s, o);
+    keep_shown(e, s, o);
+    tern_thinking_set(e, &s->thinking, o);
     tern_constrain_set(e, &s->constrain, o);
     return TERN_OK;
 }
@@ -177,6 +200,9 @@ tern_status tern_seq_fork(tern_engine *e, tern_seq seq, uint64_t stream, tern_se
     to->options.sampling.stream = stream;
     tern_stops_copy(&to->stops, &from->stops);
     tern_constrain_copy(&to->constrain, &from->constrain);
+    to->thinking = from->thinking;
+    memcpy(to->shown, from->shown, sizeof to->shown);
+    to->n_shown = from->n_shown;
     to->detok = from->detok;
     memcpy(to->tokens, from->tokens, from->n_tokens * sizeof *to->tokens);
     to->n_tokens = from->n_tokens;
@@ -275,6 +301,7 @@ tern_status tern_seq_feed(tern_engine *e, tern_seq seq, const tern_token *tokens
     s->detok = (tern_detok){.started = has_text(e, s)};
     s->stops.at = s->stops.n_held = 0;
     tern_constrain_start(&s->constrain);
+    tern_thinking_start(&s->thinking);
     atomic_store(&s->cancelled, 0);
     tern_scheduler_add(e, s);
     return TERN_OK;

@@ -14,6 +14,7 @@
 #include "runtime/constrain.h"
 #include "runtime/stop.h"
 #include "runtime/tern.h"
+#include "runtime/thinking.h"
 
 #include <stdatomic.h>
 
@@ -34,10 +35,13 @@ struct tern_sequence {
     uint32_t report;            /* the next position whose prompt log-probability is due ... */
     uint32_t report_end;        /* ... and where these end */
 
-    tern_seq_options options;   /* stops is not kept here; biases point to the next field */
+    tern_seq_options options;   /* biases point to the next field; other lists are not kept here */
     tern_bias *biases;          /* [TERN_MAX_BIASES] */
     struct tern_stops stops;
     struct tern_constrain constrain;
+    struct tern_thinking thinking;
+    tern_token shown[TERN_MAX_SHOWN]; /* control tokens that are written into text */
+    uint32_t n_shown;
     tern_detok detok;
     tern_error failure;         /* what TERN_STOP_ERROR reports */
 };

@@ -152,6 +152,16 @@ bool tern_text_is(tern_text a, const char *s)
     return tern_text_equal(a, tern_text_of(s));
 }
 
+size_t tern_text_overlap(tern_text word, size_t at, char byte)
+{
+    for (size_t n = at + 1; n; n--) {
+        if (word.data[n - 1] == byte &&
+            memcmp(word.data + (at + 1 - n), word.data, n - 1) == 0)
+            return n;
+    }
+    return 0;
+}
+
 bool tern_text_to_u64(tern_text a, uint64_t *out)
 {
     uint64_t u = 0;

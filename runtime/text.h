@@ -19,6 +19,9 @@ void tern_write(struct tern_writer *w, const char *format, ...);
 tern_text tern_text_of(const char *s);
 bool tern_text_is(tern_text a, const char *s);
 bool tern_text_equal(tern_text a, tern_text b);
+/* How much of a word, not empty, a text ends with after a byte; at: how much, less than all of
+ * it, it ended with before. Few bytes: begun anew by trying. */
+size_t tern_text_overlap(tern_text word, size_t at, char byte);
 /* Decimal digits alone, no sign or space, without overflow. */
 bool tern_text_to_u64(tern_text a, uint64_t *out);
 

@@ -105,12 +105,16 @@ static void request(struct fixture *f)
     struct trace_random *r = &f->random;
     static const tern_text stops[] = {{"end", 3}, {"stop", 4}};
     static const tern_bias biases[] = {{3, 1.5f}, {4, -2}};
+    static const tern_token think_end[] = {5, 6, 7};
     tern_seq_options o;
     tern_sampling_default(&o.sampling);
     o = (tern_seq_options){.sampling = o.sampling, .max_tokens = trace_below(r, 30),
                            .stops = stops, .n_stops = trace_below(r, 3),
                            .n_logprobs = trace_below(r, 5), /* 4 is too many */
                            .n_prompt_logprobs = trace_below(r, 6) ? 0 : 2,
+                           .think_close = {"end", trace_below(r, 2) ? 3 : 0}, .thinks = true,
+                           .think_limited = trace_below(r, 2), .think_end = think_end,
+                           .think_tokens = trace_below(r, 9), .n_think_end = trace_below(r, 4),
                            .no_kv_sharing = !trace_below(r, 4)};
     o.sampling.biases = biases;
     o.sampling.n_biases = trace_below(r, 3);
