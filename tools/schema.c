@@ -351,28 +351,42 @@ void tern_schema_write_object(struct tern_out *gbnf)
     tern_out_put(gbnf, builtin, sizeof builtin - 1);
 }
 
+bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
+                           struct tern_out *gbnf, struct tern_out *dropped,
+                           char line[TERN_ARGS_LINE])
+{
+    struct tern_schema s = {.o = gbnf, .dropped = dropped, .line = line};
+    uint32_t written = 0;
+    s.made = json_array();
+    s.flat_of = json_object();
+    for (uint32_t i = 0; !s.failed && i < n; i++) {
+        s.root = schemas[i];
+        rules[i] = tern_schema_rule(&s, s.root, "", "");
+        for (; !s.failed && written < s.n_items; written++)
+            if (!write_rule(&s, written))
+                s.failed = true;
+    }
+    tern_out_put(gbnf, builtin, sizeof builtin - 1);
+    json_decref(s.made);
+    json_decref(s.flat_of);
+    free(s.items);
+    return !s.failed;
+}
+
 bool tern_schema_write(tern_text json, struct tern_out *gbnf, struct tern_out *dropped,
                        char line[TERN_ARGS_LINE])
 {
-    struct tern_schema s = {.o = gbnf, .dropped = dropped, .line = line};
     json_error_t error;
-    s.root = json_loadb(json.data, json.size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
-    if (!s.root) {
+    uint32_t rule;
+    json_t *root = json_loadb(json.data, json.size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES,
+                              &error);
+    if (!root) {
         snprintf(line, TERN_ARGS_LINE, "schema: line %d, column %d: %.200s", error.line,
                  error.column, error.text);
         return false;
     }
-    s.made = json_array();
-    s.flat_of = json_object();
     tern_out_print(gbnf, "root ::= r0\n");
-    tern_schema_rule(&s, s.root, "", "");
-    for (uint32_t i = 0; !s.failed && i < s.n_items; i++)
-        if (!write_rule(&s, i))
-            s.failed = true;
-    tern_out_put(gbnf, builtin, sizeof builtin - 1);
-    json_decref(s.made);
-    json_decref(s.flat_of);
-    json_decref(s.root);
-    free(s.items);
-    return !s.failed;
+    const bool ok = tern_schema_write_all(&root, 1, &rule, gbnf, dropped, line);
+    json_decref(root);
+    return ok;
 }

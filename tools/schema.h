@@ -25,6 +25,11 @@ enum { TERN_SCHEMA_AT = 200 };
  * False: line holds what is wrong. */
 bool tern_schema_write(tern_text json, struct tern_out *gbnf, struct tern_out *dropped,
                        char line[TERN_ARGS_LINE]);
+/* The rules of several schemas, each the root of what it refers to, without a rule `root`; the i-th
+ * schema's own is r and the number rules[i]. */
+bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
+                           struct tern_out *gbnf, struct tern_out *dropped,
+                           char line[TERN_ARGS_LINE]);
 /* Any JSON object. */
 void tern_schema_write_object(struct tern_out *gbnf);
 
