@@ -14,7 +14,7 @@
 enum { MOST_GROUPS = 256 };
 
 /* A group that is open: its alternatives lead from start to end; the current one has come to at. */
-struct group { uint32_t start, end, at, first_state; };
+struct group { uint32_t start, end, at, first_state, first_call; };
 struct groups { struct group list[MOST_GROUPS]; uint32_t n; };
 
 bool tern_gbnf_wrong(struct tern_gbnf *b, size_t at, const char *what)
@@ -222,7 +222,7 @@ static bool open_group(struct tern_gbnf *b, struct groups *g)
     const uint32_t first = b->n_states;
     const uint32_t start = tern_gbnf_state(b), end = tern_gbnf_state(b);
     const uint32_t at = tern_gbnf_state(b);
-    g->list[g->n++] = (struct group){start, end, at, first};
+    g->list[g->n++] = (struct group){start, end, at, first, b->n_calls};
     return at != TERN_GBNF_NONE && tern_gbnf_edge(b, start, at, TERN_GBNF_EMPTY, 0);
 }
 
@@ -258,15 +258,16 @@ static bool close_group(struct tern_gbnf *b, struct groups *g)
     b->at++;
     return tern_gbnf_edge(b, done.at, done.end, TERN_GBNF_EMPTY, 0) &&
            finish_piece(b, &g->list[g->n - 1],
-                        (struct tern_gbnf_piece){done.start, done.end, done.first_state},
-                        g->n > 1);
+                        (struct tern_gbnf_piece){done.start, done.end, done.first_state,
+                                                 done.first_call}, g->n > 1);
 }
 
 static bool take_one(struct tern_gbnf *b, struct groups *g)
 {
-    const uint32_t first = b->n_states, from = tern_gbnf_state(b), to = tern_gbnf_state(b);
+    const uint32_t first = b->n_states, call = b->n_calls;
+    const uint32_t from = tern_gbnf_state(b), to = tern_gbnf_state(b);
     return to != TERN_GBNF_NONE && take_symbol(b, from, to) &&
-           finish_piece(b, &g->list[g->n - 1], (struct tern_gbnf_piece){from, to, first},
+           finish_piece(b, &g->list[g->n - 1], (struct tern_gbnf_piece){from, to, first, call},
                         g->n > 1);
 }
 

@@ -37,6 +37,7 @@ struct tern_gbnf_rule {
     uint32_t owner;            /* the rule that it is part of */
     uint32_t unit;             /* its number once it is one */
     bool defined, nullable, productive, reached, walking, walked, is_unit, circular;
+    bool loop;                 /* what is repeated without end, and calls rules */
 };
 
 struct tern_gbnf {
@@ -76,9 +77,9 @@ bool tern_gbnf_range(struct tern_gbnf *b, uint32_t from, uint32_t to, uint32_t f
 bool tern_gbnf_char(struct tern_gbnf *b, uint32_t *cp);
 /* [...] from b->at on, behind its opening bracket. */
 bool tern_gbnf_class(struct tern_gbnf *b, uint32_t from, uint32_t to);
-/* What stands between from and to, made of the states from first_state on, to be repeated; nothing
- * leads to it yet. */
-struct tern_gbnf_piece { uint32_t from, to, first_state; };
+/* What stands between from and to, made of the states and calls from first_state and first_call on,
+ * to be repeated; nothing leads to it yet. */
+struct tern_gbnf_piece { uint32_t from, to, first_state, first_call; };
 bool tern_gbnf_repeat(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32_t least,
                       uint32_t most);
 

@@ -5,7 +5,8 @@
  *
  * What is repeated a few times is written out, so that it becomes part of its unit's automaton.
  * What is repeated often is a rule of its own, which is called and counted: so {0,100000} takes
- * no more states than {0,100}.
+ * no more states than {0,100}. What is repeated without end and calls rules is a rule too: where
+ * one of these comes back to it, the whole loop is a unit, and not each of its rounds.
  */
 #include "runtime/gbnf.h"
 
@@ -292,15 +293,16 @@ static bool copy_piece(struct tern_gbnf *b, struct tern_gbnf_piece piece, uint32
             b->edges[b->n_edges - 1].lo = edge.lo;
             b->edges[b->n_edges - 1].hi = edge.hi;
         }
-    *out = (struct tern_gbnf_piece){base + (piece.from - first), base + (piece.to - first), base};
+    *out = (struct tern_gbnf_piece){base + (piece.from - first), base + (piece.to - first), base,
+                                    piece.first_call};
     return true;
 }
 
-static bool write_out(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32_t least,
-                      uint32_t most)
+/* n: the piece's states. */
+static bool write_out(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32_t n,
+                      uint32_t least, uint32_t most)
 {
     const struct tern_gbnf_piece whole = *piece;
-    const uint32_t n = b->n_states - piece->first_state;
     const uint32_t copies = most == TERN_GBNF_NONE ? least : most;
     const uint32_t end = tern_gbnf_state(b);
     struct tern_gbnf_piece now = whole;
@@ -333,19 +335,15 @@ static uint32_t only_call(const struct tern_gbnf *b, const struct tern_gbnf_piec
     return c->least == 1 && c->most == 1 ? b->edges[e].arg : TERN_GBNF_NONE;
 }
 
-static bool count(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32_t least,
-                  uint32_t most)
+/* A rule of a piece, and a call of it in its place. */
+static bool make_rule(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32_t least,
+                      uint32_t most, bool loop)
 {
-    const uint32_t call = only_call(b, piece);
-    if (call != TERN_GBNF_NONE) {
-        b->calls[call].least = least;
-        b->calls[call].most = most;
-        return true;
-    }
     const uint32_t rule = tern_gbnf_rule(b, (tern_text){b->text.data, 0}, b->at);
     if (rule == TERN_GBNF_NONE)
         return false;
     b->rules[rule].defined = true;
+    b->rules[rule].loop = loop;
     b->rules[rule].start = piece->from;
     b->rules[rule].end = piece->to;
     piece->from = tern_gbnf_state(b);
@@ -355,21 +353,62 @@ static bool count(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32_t l
                           (struct tern_gbnf_call){.rule = rule, .least = least, .most = most});
 }
 
+static bool count(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32_t least,
+                  uint32_t most)
+{
+    const uint32_t call = only_call(b, piece);
+    if (call == TERN_GBNF_NONE)
+        return make_rule(b, piece, least, most, false);
+    b->calls[call].least = least;
+    b->calls[call].most = most;
+    return true;
+}
+
+/* Nothing leads on from a rule's end: so the loop has one of its own. */
+static bool loop(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32_t least)
+{
+    const uint32_t end = tern_gbnf_state(b), last = piece->to;
+    if (!tern_gbnf_edge(b, last, end, TERN_GBNF_EMPTY, 0) ||
+        !tern_gbnf_edge(b, last, piece->from, TERN_GBNF_EMPTY, 0) ||
+        (!least && !tern_gbnf_edge(b, piece->from, end, TERN_GBNF_EMPTY, 0)))
+        return false;
+    piece->to = end;
+    return make_rule(b, piece, 1, 1, true);
+}
+
+static bool repeat(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32_t n, uint32_t least,
+                   uint32_t most)
+{
+    const uint32_t copies = most == TERN_GBNF_NONE ? least : most;
+    if (only_call(b, piece) != TERN_GBNF_NONE ? copies <= MOST_CALLS_OUT
+                                              : (uint64_t)copies * n <= MOST_WRITTEN_OUT)
+        return write_out(b, piece, n, least, most);
+    return count(b, piece, least, most);
+}
+
 bool tern_gbnf_repeat(struct tern_gbnf *b, struct tern_gbnf_piece *piece, uint32_t least,
                       uint32_t most)
 {
     const uint32_t n = b->n_states - piece->first_state;
+    const bool loops = most == TERN_GBNF_NONE && b->n_calls > piece->first_call;
+    struct tern_gbnf_piece rest;
     if (most == 0) { /* what stood there is reached no more */
         piece->from = tern_gbnf_state(b);
         piece->to = tern_gbnf_state(b);
         return tern_gbnf_edge(b, piece->from, piece->to, TERN_GBNF_EMPTY, 0);
     }
+    if (loops && least <= 1)
+        return loop(b, piece, least);
     if (least <= 1 && (most == 1 || most == TERN_GBNF_NONE))
         return (least || tern_gbnf_edge(b, piece->from, piece->to, TERN_GBNF_EMPTY, 0)) &&
                (most == 1 || tern_gbnf_edge(b, piece->to, piece->from, TERN_GBNF_EMPTY, 0));
-    const uint32_t copies = most == TERN_GBNF_NONE ? least : most;
-    if (only_call(b, piece) != TERN_GBNF_NONE ? copies <= MOST_CALLS_OUT
-                                              : (uint64_t)copies * n <= MOST_WRITTEN_OUT)
-        return write_out(b, piece, least, most);
-    return count(b, piece, least, most);
+    if (!loops)
+        return repeat(b, piece, n, least, most);
+    /* So many, and then a loop. */
+    if (!copy_piece(b, *piece, n, &rest) || !loop(b, &rest, 0) ||
+        !repeat(b, piece, n, least, least) ||
+        !tern_gbnf_edge(b, piece->to, rest.from, TERN_GBNF_EMPTY, 0))
+        return false;
+    piece->to = rest.to;
+    return true;
 }

@@ -35,6 +35,7 @@ struct tern_grammar_token { tern_token token; uint32_t to; bool not; };
 struct tern_grammar_unit {
     uint32_t start;
     uint32_t first[8];      /* bytes that it can begin with, calls included */
+    uint32_t follow[8];     /* bytes that can come behind it, wherever it is called */
     bool simple;            /* it has neither calls nor tokens, and where it may end it must */
 };
 

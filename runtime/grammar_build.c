@@ -329,23 +329,64 @@ static struct tern_grammar_state_row state_row(const struct builder *u, const st
     return s;
 }
 
-/* Bytes that units begin with, by rounds until none learns of more: calls are no circle. */
-static void find_first(const struct tern_grammar *g, struct tern_grammar_unit *units)
+/* Whether that is news to a set. */
+static bool add_bytes(uint32_t set[8], const uint32_t more[8])
+{
+    uint32_t new = 0;
+    for (uint32_t w = 0; w < 8; w++) {
+        new |= more[w] & ~set[w];
+        set[w] |= more[w];
+    }
+    return new != 0;
+}
+
+static bool add_first(const struct tern_grammar *g, uint32_t state, uint32_t set[8])
+{
+    const struct tern_grammar_state_row *s = &g->states[state];
+    const struct tern_grammar_range *r = g->ranges + s->ranges;
+    uint32_t first[8] = {0};
+    for (uint32_t k = 0; k < s->n_ranges; k++)
+        for (uint32_t c = r[k].lo; c <= r[k].hi; c++)
+            first[c >> 5] |= 1u << (c & 31);
+    for (uint32_t k = 0; k < s->n_calls; k++)
+        add_bytes(first, g->units[g->calls[s->calls + k].unit].first);
+    return add_bytes(set, first);
+}
+
+/* What follows the units that a state calls: what stands behind the call, and if that may be
+ * nothing what follows its own unit; of what is repeated, itself. */
+static bool add_follow(const struct tern_grammar *g, struct tern_grammar_unit *units,
+                       uint32_t unit, uint32_t state)
+{
+    const struct tern_grammar_state_row *s = &g->states[state];
+    bool changed = false;
+    for (uint32_t k = 0; k < s->n_calls; k++) {
+        const struct tern_grammar_call *c = &g->calls[s->calls + k];
+        uint32_t *follow = units[c->unit].follow;
+        changed |= add_first(g, c->to, follow);
+        if (g->states[c->to].flags & TERN_GRAMMAR_FINAL)
+            changed |= add_bytes(follow, units[unit].follow);
+        if (c->most != 1)
+            changed |= add_bytes(follow, units[c->unit].first);
+    }
+    return changed;
+}
+
+/* Bytes that units begin with, and those that come behind them, by rounds until none learns of
+ * more. */
+static void find_bytes(const struct tern_grammar *g, struct tern_grammar_unit *units)
 {
     for (bool changed = true; changed;) {
         changed = false;
-        for (uint32_t i = g->n_units; i-- > 0;) {
-            const struct tern_grammar_state_row *s = &g->states[units[i].start];
-            uint32_t first[8] = {0};
-            const struct tern_grammar_range *r = g->ranges + s->ranges;
-            for (uint32_t k = 0; k < s->n_ranges; k++)
-                for (uint32_t c = r[k].lo; c <= r[k].hi; c++)
-                    first[c >> 5] |= 1u << (c & 31);
-            for (uint32_t k = 0; k < s->n_calls; k++)
-                for (uint32_t w = 0; w < 8; w++)
-                    first[w] |= units[g->calls[s->calls + k].unit].first[w];
-            changed |= memcmp(first, units[i].first, sizeof first) != 0;
-            memcpy(units[i].first, first, sizeof first);
+        for (uint32_t i = g->n_units; i-- > 0;)
+            changed |= add_first(g, units[i].start, units[i].first);
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < g->n_units; i++) {
+            const uint32_t end = i + 1 < g->n_units ? units[i + 1].start : g->n_states;
+            for (uint32_t s = units[i].start; s < end; s++)
+                changed |= add_follow(g, units, i, s);
         }
     }
 }
@@ -385,7 +426,7 @@ static bool copy_kept(struct builder *u, struct tern_arena *kept, const uint32_t
     *g = (struct tern_grammar){states, ranges, calls, tokens, units, dense, n, u->n_ranges,
                                u->n_calls, u->n_tokens, u->n_units, n_dense, 0, 0};
     g->serial = tern_hash_of(u->b->text.data, u->b->text.size);
-    find_first(g, units);
+    find_bytes(g, units);
     *out = g;
     return true;
 }

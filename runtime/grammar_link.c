@@ -16,7 +16,7 @@
 enum { NULLABLE = 1, PRODUCTIVE = 2 };     /* marks of states: reached from their rule's start */
 /* States of a rule that is put in place, and of all its copies. */
 enum { SMALL = 12, MOST_COPIED = 160, MOST_COPIES = 1000 };
-enum { MOST_JUMPS = 64, MOST_ROUNDS = 1000 };
+enum { MOST_JUMPS = 64, MOST_ROUNDS = 1000, MOST_CUTS = 16 };
 
 /* --- what can be reached how --- */
 
@@ -277,6 +277,15 @@ static void find_owners(struct tern_gbnf *b, uint32_t n)
         b->rules[b->order[i]].owner = b->order[i];
 }
 
+/* In last place, of the unit that it is made in. */
+static bool jumps_to_itself(const struct tern_gbnf *b, uint32_t call)
+{
+    const struct tern_gbnf_call *c = &b->calls[call];
+    const uint32_t from = caller(b, call);
+    return b->rules[from].owner == c->rule && c->least == 1 && c->most == 1 &&
+           is_last(b, c->to, b->rules[from].end);
+}
+
 /* Calls in a list become jumps, and the rule's end its owner's. */
 static bool make_jumps(struct tern_gbnf *b)
 {
@@ -286,7 +295,7 @@ static bool make_jumps(struct tern_gbnf *b)
             if (edge->kind != TERN_GBNF_CALL || caller(b, edge->arg) == TERN_GBNF_NONE)
                 continue;
             struct tern_gbnf_call *c = &b->calls[edge->arg];
-            if (b->rules[c->rule].owner == c->rule)
+            if (b->rules[c->rule].owner == c->rule && !jumps_to_itself(b, edge->arg))
                 continue;
             edge->kind = TERN_GBNF_EMPTY;
             edge->to = b->rules[c->rule].start;
@@ -382,12 +391,94 @@ static bool put_all_in_place(struct tern_gbnf *b, uint32_t rule)
     return true;
 }
 
-/* From the leaves up: what is put in place has all of its own in place. A rule that is come back
- * to while it is walked cuts its circle, and so does what is counted. */
-static bool find_units(struct tern_gbnf *b)
+/* The rule to be cut in a circle that the stack's last comes back to `to` by; NONE: it is cut. */
+static uint32_t rule_to_cut(const struct tern_gbnf *b, uint32_t to, uint32_t n, uint32_t round)
+{
+    while (round > 0 && round < MOST_CUTS && n-- > 0) {
+        const struct tern_gbnf_rule *rule = &b->rules[b->stack[n]];
+        if (rule->circular)
+            return TERN_GBNF_NONE;
+        if (rule->loop)
+            return b->stack[n];
+        if (b->stack[n] == to)
+            break;
+    }
+    return to;
+}
+
+/* Whether anything was cut. */
+static bool cut_from(struct tern_gbnf *b, uint32_t start, uint32_t round)
 {
     uint32_t n = 0;
-    list_made(b);
+    bool any = false;
+    if (!b->rules[start].walked)
+        enter(b, start, &n);
+    while (n) {
+        struct tern_gbnf_rule *rule = &b->rules[b->stack[n - 1]];
+        const uint32_t c = next_call(b, rule, false);
+        if (c == TERN_GBNF_NONE) {
+            rule->walking = false;
+            rule->walked = true;
+            n--;
+            continue;
+        }
+        const uint32_t to = b->calls[c].rule;
+        if (b->rules[to].circular || b->rules[to].walked || (!round && b->rules[to].loop))
+            continue;
+        if (!b->rules[to].walking) {
+            enter(b, to, &n);
+            continue;
+        }
+        const uint32_t cut = rule_to_cut(b, to, n, round);
+        if (cut != TERN_GBNF_NONE)
+            b->rules[cut].is_unit = b->rules[cut].circular = any = true;
+    }
+    return any;
+}
+
+/* Every circle of calls gets a rule that is called. First those without a loop are cut, where they
+ * are come back to; then, where circles are left, the loop in them: so a list within a list is a
+ * unit, and what it lists a part of it. A walk sees a rule once and need not meet all circles:
+ * hence the rounds, and a last one that cuts wherever it comes back, and so all. */
+static void cut_circles(struct tern_gbnf *b)
+{
+    bool any = true;
+    for (uint32_t round = 0; round <= MOST_CUTS && (any || round == 1); round++) {
+        any = false;
+        list_made(b);
+        for (uint32_t r = 0; r < b->n_rules; r++)
+            if (b->rules[r].reached && b->rules[r].owner == r)
+                any |= cut_from(b, r, round);
+    }
+}
+
+/* From the leaves up: what is put in place has all of its own in place. */
+static bool place_from(struct tern_gbnf *b, uint32_t start)
+{
+    uint32_t n = 0;
+    if (!b->rules[start].walked)
+        enter(b, start, &n);
+    while (n) {
+        const uint32_t rule = b->stack[n - 1];
+        const uint32_t c = next_call(b, &b->rules[rule], false);
+        if (c != TERN_GBNF_NONE) {
+            const struct tern_gbnf_rule *to = &b->rules[b->calls[c].rule];
+            if (!to->circular && !to->walking && !to->walked)
+                enter(b, b->calls[c].rule, &n);
+            continue;
+        }
+        b->rules[rule].walking = false;
+        b->rules[rule].walked = true;
+        n--;
+        if (!put_all_in_place(b, rule))
+            return false;
+    }
+    return true;
+}
+
+/* What is counted is a unit as well. */
+static bool find_units(struct tern_gbnf *b)
+{
     for (uint32_t r = 0; r < b->n_rules; r++)
         b->rules[r].n_calls = 0;
     for (uint32_t c = 0; c < b->n_calls; c++)
@@ -398,24 +489,11 @@ static bool find_units(struct tern_gbnf *b)
             r->is_unit |= counted;
         }
     b->rules[b->root].is_unit = true;
-    enter(b, b->root, &n);
-    while (n) {
-        const uint32_t rule = b->stack[n - 1];
-        const uint32_t c = next_call(b, &b->rules[rule], false);
-        if (c != TERN_GBNF_NONE) {
-            struct tern_gbnf_rule *to = &b->rules[b->calls[c].rule];
-            if (to->walking)
-                to->is_unit = to->circular = true;
-            else if (!to->walked)
-                enter(b, b->calls[c].rule, &n);
-            continue;
-        }
-        b->rules[rule].walking = false;
-        b->rules[rule].walked = true;
-        n--;
-        if (!put_all_in_place(b, rule))
+    cut_circles(b);
+    list_made(b);
+    for (uint32_t r = 0; r < b->n_rules; r++)
+        if (b->rules[r].reached && b->rules[r].is_unit && !place_from(b, r))
             return false;
-    }
     return true;
 }
 

@@ -33,7 +33,7 @@ static bool may_leave(struct tern_mask_walk *w, const struct tern_mask_level *le
     const struct tern_grammar *g = w->step->grammar;
     for (uint32_t i = level->from; i < level->to; i++)
         if (g->states[w->m->ways[i].state].flags & TERN_GRAMMAR_FINAL &&
-            tern_grammar_step_ends(w->step, w->m->ways[i]))
+            (!w->m->ways[i].node || tern_grammar_step_ends(w->step, w->m->ways[i])))
             return true;
     return false;
 }
@@ -43,14 +43,15 @@ uint64_t tern_masks_byte_bit(uint32_t byte)
     return UINT64_C(1) << (byte < 64 ? byte : 0);
 }
 
-/* A byte below a level's node, where the slot's frame might be left, could be read or not. What
- * could is not noted as an exit: whoever goes on with such bytes too has to walk anew. */
+/* A byte below a level's node, where the slot's frame might be left, could be read or not. An exit
+ * is noted if something goes on with it; where that makes too many, what could be read is not, and
+ * whoever goes on with such bytes too has to walk anew. */
 static bool note_byte(struct tern_mask_slot *slot, struct tern_mask_level *level, uint32_t byte,
                       bool read)
 {
-    if (!level->leaves)
+    if (!level->leaves || !tern_grammar_has(slot->follow, byte))
         return true;
-    if (read) {
+    if (read && slot->apart) {
         slot->taken[byte >> 5] |= 1u << (byte & 31);
         return true;
     }
@@ -71,6 +72,13 @@ static void begin_level(struct tern_mask_level *level, uint32_t node, bool leave
     level->leaves = leaves;
 }
 
+/* Whether a state does nothing but read: it has no calls, and its unit is not left, or to where
+ * the walk does not go. */
+static bool stays(const struct tern_grammar_state_row *s, uint32_t node)
+{
+    return s->flags & TERN_GRAMMAR_PLAIN || (!s->n_calls && !node);
+}
+
 /* The level that a byte leads to; false: none. */
 static bool next_level(struct tern_mask_walk *w, const struct tern_mask_level *from,
                        struct tern_mask_level *to, uint8_t byte)
@@ -81,7 +89,7 @@ static bool next_level(struct tern_mask_walk *w, const struct tern_mask_level *f
     const struct tern_grammar_way way = ways[from->from];
     to->from = from->to;
     to->n_nodes = from->n_nodes;
-    if (from->to - from->from == 1 && g->states[way.state].flags & TERN_GRAMMAR_PLAIN) {
+    if (from->to - from->from == 1 && stays(&g->states[way.state], way.node)) {
         const uint32_t next = tern_grammar_next(g, way.state, byte);
         if (!next || to->from == TERN_MASK_WAYS)
             return false;
@@ -214,6 +222,20 @@ static struct tern_mask_slot *find_slot(struct tern_masks *m, const struct tern_
     return &list[n]; /* where what is not kept yet is made */
 }
 
+/* Units lie in the order of their states. */
+static const uint32_t *follow_of(const struct tern_grammar *g, uint32_t state)
+{
+    uint32_t lo = 0, hi = g->n_units;
+    while (hi - lo > 1) {
+        const uint32_t middle = lo + (hi - lo) / 2;
+        if (g->units[middle].start <= state)
+            lo = middle;
+        else
+            hi = middle;
+    }
+    return g->units[lo].follow;
+}
+
 /* Takes the place of what was not used for longest. */
 static struct tern_mask_slot *keep(struct tern_masks *m, struct tern_mask_slot *made,
                                    const struct tern_grammar *g, uint32_t state)
@@ -263,6 +285,21 @@ bool tern_masks_walk_own(struct tern_mask_walk *w, const struct tern_grammar_ite
     return ok;
 }
 
+/* False: there are too many exits. */
+static bool make_open(struct tern_masks *m, const struct tern_grammar *g, uint32_t state,
+                      struct tern_mask_slot *slot)
+{
+    const struct tern_grammar_item item = {.state = state};
+    struct tern_grammar_step step = tern_masks_step(m, g);
+    step.floor = 0;
+    slot->n_exits = 0;
+    memset(slot->taken, 0, sizeof slot->taken);
+    memset(slot->bits, 0, m->n_words * sizeof *slot->bits);
+    struct tern_mask_walk w = {m, slot->rest ? &m->rest : &m->all, &step, slot->bits, slot, 0,
+                               NULL};
+    return tern_masks_walk_own(&w, &item, 0);
+}
+
 const struct tern_mask_slot *tern_masks_open(struct tern_masks *m, const struct tern_grammar *g,
                                              uint32_t state)
 {
@@ -270,17 +307,14 @@ const struct tern_mask_slot *tern_masks_open(struct tern_masks *m, const struct 
     if (slot->serial)
         return slot;
     const uint64_t before = m->n_visited;
-    const struct tern_grammar_item item = {.state = state};
-    struct tern_grammar_step step = tern_masks_step(m, g);
-    step.floor = 0;
     slot->rest = takes_plain(g, state, false);
-    slot->n_exits = 0;
-    memset(slot->taken, 0, sizeof slot->taken);
-    memset(slot->bits, 0, m->n_words * sizeof *slot->bits);
-    struct tern_mask_walk w = {m, slot->rest ? &m->rest : &m->all, &step, slot->bits, slot, 0,
-                               NULL};
-    if (!tern_masks_walk_own(&w, &item, 0))
-        return NULL;
+    slot->follow = follow_of(g, state);
+    slot->apart = false;
+    if (!make_open(m, g, state, slot)) {
+        slot->apart = true;
+        if (!make_open(m, g, state, slot))
+            return NULL;
+    }
     for (uint32_t i = 0; slot->rest && i < m->n_words; i++)
         slot->bits[i] |= m->plain[i];
     return slot->rest || m->n_visited - before >= KEPT_FROM ? keep(m, slot, g, state) : slot;
@@ -326,7 +360,9 @@ const struct tern_mask_slot *tern_masks_open_counted(struct tern_masks *m,
     struct tern_mask_slot *slot = find_slot(m, g, state, true);
     if (slot->serial)
         return slot;
+    slot->apart = true;
     slot->rest = state == start && takes_plain(g, start, true);
+    slot->follow = follow_of(g, state);
     slot->n_exits = 0;
     if (slot->rest)
         memcpy(slot->counts, m->plain_length, 32 * (size_t)m->n_words);

@@ -8,8 +8,8 @@
  *     ones) are known beforehand, as bits and with their lengths in characters. Where a state takes
  *     all of these, only the others are walked, and they have a trie of their own;
  *   - what a state lets in as long as its unit is not left is kept, with the nodes where the unit
- *     may be left, from where the walk goes on in the caller's. So all strings of a schema share
- *     what is kept of one, whatever follows them;
+ *     may be left and what can follow it follows, from where the walk goes on in the caller's. So
+ *     all strings of a schema share what is kept of one, whatever follows them;
  *   - where characters are counted, what is kept is how many of them a token takes: so all bounds
  *     and all counts share it too.
  */
@@ -47,8 +47,10 @@ struct tern_mask_slot {
     uint64_t serial;              /* of its grammar; 0: free */
     uint32_t state, used;
     uint32_t n_exits, cap_exits;
-    uint32_t taken[8];            /* bytes that were read where the frame might have been left */
+    bool apart;                   /* exits are for bytes alone that can not be read as well ... */
+    uint32_t taken[8];            /* ... and these were read where the frame might be left */
     bool rest;                    /* exits are nodes of the trie of others */
+    const uint32_t *follow;       /* while it is made: bytes that can come behind its unit */
     uint32_t *bits;               /* [n_words]; NULL where counts are kept */
     uint8_t *counts;              /* [n_words * 32] or NULL */
     struct tern_mask_exit *exits; /* [cap_exits] */

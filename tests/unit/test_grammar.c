@@ -326,6 +326,86 @@ static void a_copy_goes_its_own_way(void **state)
     assert_true(tern_grammar_may_end(&b));
 }
 
+/* What a draft does: goes ahead from a copy of each place, rightly and wrongly, and comes back. */
+static void every_place_can_be_gone_back_to(void **state)
+{
+    struct fixture *f = *state;
+    static tern_grammar_state s, kept, fresh;
+    static const char *const rows[][3] = {
+        {"root ::= \"(\" root \")\" root | [a-c]{2,40} | \"\"", "((ab)(abcabc)cc)", ")a(xb)"},
+        {"root ::= \"[\" item (\",\" item)* \"]\"\nitem ::= root | [0-9]+ | \"-\"{3,5}",
+         "[[1,22,[333]],----,[-----,4]]", "]-,1[x"},
+        {"root ::= s\ns ::= \"a\" s \"b\" | \"a\" s \"c\" | \"\"", "aaaaaabcbcbb", "abcb"},
+        {"root ::= word{2,9} \"!\"\nword ::= [a-z]{1,300} \" \"", "abc defg h !", "!a z"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tern_grammar *g = compile(f, rows[i][0]);
+        const char *text = rows[i][1], *wrong = rows[i][2];
+        const size_t n = strlen(text);
+        tern_grammar_start(g, &s);
+        tern_grammar_start(g, &fresh);
+        for (size_t at = 0; at < n; at++) {
+            uint8_t a[32], b[32];
+            tern_grammar_copy(&kept, &s);
+            (void)tern_grammar_advance(&s, text + at, (at * 7 + 3) % (n - at) + 1);
+            (void)tern_grammar_advance(&s, wrong, strlen(wrong));
+            tern_grammar_copy(&s, &kept);
+            tern_grammar_expected(&s, a);
+            tern_grammar_expected(&fresh, b);
+            assert_memory_equal(a, b, 32);
+            assert_int_equal(tern_grammar_may_end(&s), tern_grammar_may_end(&fresh));
+            assert_int_equal(tern_grammar_advance(&s, text + at, 1), 1);
+            assert_int_equal(tern_grammar_advance(&fresh, text + at, 1), 1);
+        }
+        assert_true(tern_grammar_may_end(&s));
+    }
+}
+
+/* Empty loops, and rules that are nothing but the empty text, come to an end. */
+static void what_may_be_empty_is_repeated(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "root ::= (\"a\"*)* \"c\"", "c\0aac\0", "ab\0");
+    expect(f, "root ::= (\"\" | \"a\")+ \"c\"", "c\0aac\0", "b\0");
+    expect(f, "root ::= x \"c\"\nx ::= y*\ny ::= x2?\nx2 ::= \"q\" | e\ne ::= \"\"",
+           "c\0qqc\0", "q\0");
+    assert_true(takes(compile(f, "root ::= \"\""), ""));
+    assert_true(takes(compile(f, "root ::= e e* (e | e){2,70}\ne ::= \"\""), ""));
+    assert_false(takes(compile(f, "root ::= e*\ne ::= \"\""), "a"));
+    assert_null(compile(f, "root ::= x\nx ::= y*\ny ::= x?"));
+    assert_non_null(strstr(f->err.text, "is left-recursive"));
+}
+
+/* A list within a list is one unit, so a text of its letters stays in one automaton. */
+static void loops_are_units_where_they_come_back(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const grammars[] = {
+        "root ::= x*\nx ::= [a-z] | \"(\" x* \")\"",
+        "root ::= (x ws)*\nws ::= \" \"?\nx ::= [a-z]+ | \"(\" ws (x ws)* \")\"",
+        "root ::= x\nx ::= [a-z] x | \"(\" x \")\" x | \"\"",
+        "root ::= (text | tag)+\ntext ::= [a-z]\ntag ::= \"(\" (text | tag)* \")\"",
+    };
+    static tern_grammar_state s;
+    static char deep[400];
+    for (size_t i = 0; i < sizeof grammars / sizeof *grammars; i++) {
+        expect(f, grammars[i], "abc\0a(bc)d\0((a)(b(c)))d\0", "(\0a)\0(a))\0A\0");
+        tern_grammar *g = compile(f, grammars[i]);
+        tern_grammar_start(g, &s);
+        assert_int_equal(tern_grammar_advance(&s, "ab(cd(ef", 8), 8);
+        assert_int_equal(s.n_ways, 1);
+        assert_int_equal(s.n_nodes, 2);
+        memset(deep, '(', 200);
+        memset(deep + 200, ')', 199);
+        assert_false(takes(g, deep));
+        deep[399] = ')';
+        tern_grammar_start(g, &s);
+        assert_int_equal(tern_grammar_advance(&s, deep, 400), 400);
+        assert_true(tern_grammar_may_end(&s));
+        deep[399] = 0;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +425,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(nesting_and_chains_take_no_stack, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_that_is_too_small_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_copy_goes_its_own_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_place_can_be_gone_back_to, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_may_be_empty_is_repeated, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(loops_are_units_where_they_come_back, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,10 @@ static void masks_are_what_each_token_does(void **state)
         "root ::= [^\\n]* \"\\n\" | (\"ab\" | \"abc\"){2,9} \"xyz\"",
         "root ::= ([^\"] | \"\\\"\" [a-z]){0,200}",
         "root ::= <tool> [a-z]{3} !<tool> <[260]>? \"x\"",
+        "root ::= x*\nx ::= [a-z] | \"(\" x* \")\" | \"\\\"\"",
+        "root ::= (x ws)*\nws ::= \" \"?\nx ::= [a-z]+ | \"{\" ws (x ws)* \"}\" | \":\"",
+        "root ::= x \"!\"\nx ::= [a-z] x | \"\\\"\" x \"\\\"\" x | \"\"",
+        "root ::= e (\",\" e)*\ne ::= [a-z0-9]+ | \"{\" e* \"}\" | \"[\" e{2,} \"]\"",
     };
     for (size_t i = 0; i < sizeof grammars / sizeof *grammars; i++)
         for (uint32_t seed = 0; seed < 12; seed++)
