@@ -34,17 +34,55 @@ static uint32_t plain_length(const char *text, size_t size)
     return n <= TERN_MASK_MOST_COUNT ? n : 0;
 }
 
-struct sizes { size_t all, rest; };
+static size_t count_bytes(const struct tern_model *model, uint32_t n_vocab)
+{
+    size_t all = 0;
+    char text[TERN_GRAMMAR_TOKEN_BYTES];
+    for (uint32_t i = 0; i < n_vocab; i++)
+        all += bytes_of(model, i, text);
+    return all;
+}
 
-static struct sizes count_bytes(const struct tern_model *model, uint32_t n_vocab)
+/* Nodes that the tries need at most, without memory to sort in: a token brings no more than those
+ * behind the longest other one that it begins with. Most begin with one that is a few bytes
+ * shorter, so this is within some percent of what is needed. */
+struct sizes { size_t all, rest; };
+enum { MOST_TRIES = 16 };
+
+static void add_nodes(const struct tern_model *model, uint32_t token, struct sizes *s)
+{
+    char text[TERN_GRAMMAR_TOKEN_BYTES], other[TERN_GRAMMAR_TOKEN_BYTES];
+    const size_t n = bytes_of(model, token, text);
+    tern_text piece = tern_vocab_piece(model->vocab, token);
+    size_t all = n, rest = plain_length(text, n) ? 0 : n;
+    bool open = n > 0, rest_open = rest > 0;
+    for (int tries = 0; (open || rest_open) && tries < MOST_TRIES; tries++) {
+        while (piece.size && (piece.data[piece.size - 1] & 0xC0) == 0x80)
+            piece.size--;
+        if (piece.size <= 1)
+            break;
+        piece.size--;
+        const uint32_t id = tern_vocab_find(model->vocab, piece);
+        const size_t m = id == TERN_VOCAB_NONE ? 0 : bytes_of(model, id, other);
+        if (!m || m >= n || memcmp(text, other, m) != 0)
+            continue;
+        if (open)
+            all = n - m;
+        if (rest_open && !plain_length(other, m)) {
+            rest = n - m;
+            rest_open = false;
+        }
+        open = false;
+    }
+    s->all += all;
+    s->rest += rest;
+}
+
+static struct sizes count_nodes(const struct tern_model *model, uint32_t n_vocab)
 {
     struct sizes s = {0, 0};
-    char text[TERN_GRAMMAR_TOKEN_BYTES];
-    for (uint32_t i = 0; i < n_vocab; i++) {
-        const size_t n = bytes_of(model, i, text);
-        s.all += n;
-        s.rest += plain_length(text, n) ? 0 : n;
-    }
+    for (uint32_t i = 0; i < n_vocab; i++)
+        add_nodes(model, i, &s);
     return s;
 }
 
@@ -52,7 +90,7 @@ tern_status tern_masks_check(const struct tern_model *model, tern_error *err)
 {
     if (!model->vocab)
         return tern_fail(err, TERN_BAD_ARGUMENT, "grammars: the model has no tokenizer");
-    const size_t n = count_bytes(model, model->vocab->n_tokens).all;
+    const size_t n = count_bytes(model, model->vocab->n_tokens);
     if (n < TERN_TRIE_NO_TOKEN)
         return TERN_OK;
     return tern_fail(err, TERN_UNSUPPORTED, "grammars: tokens of %u bytes in all, below %u",
@@ -87,13 +125,13 @@ void tern_masks_lay_out(struct tern_arena *a, struct tern_masks *m, const struct
 {
     *m = (struct tern_masks){.model = model, .n_vocab = model->vocab->n_tokens};
     m->n_words = (m->n_vocab + 31) / 32;
-    const struct sizes bytes = count_bytes(model, m->n_vocab);
+    const struct sizes nodes = count_nodes(model, m->n_vocab);
     m->slots = tern_carve(a, TERN_MASK_ALL_SLOTS, sizeof *m->slots, 64);
     m->all.first = tern_carve_raw(a, 257, sizeof *m->all.first, 64);
     m->rest.first = tern_carve_raw(a, 257, sizeof *m->rest.first, 64);
     m->ends = tern_carve_raw(a, m->n_words, sizeof *m->ends, 64);
-    m->all.nodes = tern_carve_raw(a, bytes.all, sizeof *m->all.nodes, 64);
-    m->rest.nodes = tern_carve_raw(a, bytes.rest, sizeof *m->rest.nodes, 64);
+    m->all.nodes = tern_carve_raw(a, nodes.all, sizeof *m->all.nodes, 64);
+    m->rest.nodes = tern_carve_raw(a, nodes.rest, sizeof *m->rest.nodes, 64);
     m->plain = tern_carve_raw(a, m->n_words, sizeof *m->plain, 64);
     m->plain_length = tern_carve_raw(a, 32 * (size_t)m->n_words, 1, 64);
     m->levels = tern_carve_raw(a, TERN_MASK_LEVELS, sizeof *m->levels, 64);
@@ -103,7 +141,7 @@ void tern_masks_lay_out(struct tern_arena *a, struct tern_masks *m, const struct
     m->starts = tern_carve_raw(a, TERN_MASK_ITEMS, sizeof *m->starts, 64);
     struct tern_arena over = *a;
     lay_out_slots(a, m);
-    m->scratch_bytes = building(m, bytes.all);
+    m->scratch_bytes = building(m, count_bytes(model, m->n_vocab));
     m->scratch = tern_carve_raw(&over, m->scratch_bytes, 1, 64);
     if (over.used > a->used)
         (void)tern_carve_raw(a, over.used - a->used, 1, 1);
