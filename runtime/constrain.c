@@ -1,8 +1,7 @@
 /* constrain.c: between the logits and the sampler, where a sequence is held to a grammar.
  *
  * Logits of tokens that are not let in become -infinity before anything else is done with them;
- * tokens that end a text are let in where the grammar may end. Greedy choice needs no row of its
- * own: it looks at the tokens of the mask alone.
+ * tokens that end a text are let in where the grammar may end.
  *
  * A sequence that waits for its trigger samples freely. The token that completes the trigger may
  * hold bytes of what follows; one whose bytes the grammar refuses is taken back, and chosen anew
@@ -191,36 +190,31 @@ static tern_status choose_freely(struct tern_engine *e, struct tern_sequence *s,
 
 /* --- the mask --- */
 
-static bool is_greedy(const tern_sampling *how)
+/* A word of the mask at a time: its bits are tested in place, which compilers do with vectors. */
+static void mask_word(float *row, const float *logits, uint32_t word)
 {
-    return !(how->temperature >= 1e-6f) && !how->n_biases && how->repeat_penalty == 1.0f &&
-           how->frequency_penalty == 0.0f && how->presence_penalty == 0.0f;
-}
-
-/* The best of the mask; -1: none is a finite number. */
-static tern_token best_of(const uint32_t *bits, uint32_t n_words, const float *logits)
-{
-    tern_token best = -1;
-    for (uint32_t i = 0; i < n_words; i++)
-        for (uint32_t left = bits[i]; left; left &= left - 1) {
-            uint32_t k = 0;
-            for (uint32_t low = left & (0u - left); low >>= 1;)
-                k++;
-            const float x = logits[32 * i + k];
-            if (!(x < INFINITY))
-                return -1;
-            if (best < 0 ? x > -INFINITY : x > logits[best])
-                best = (tern_token)(32 * i + k);
-        }
-    return best;
+    static const uint32_t bit[32] = {
+        1u << 0,  1u << 1,  1u << 2,  1u << 3,  1u << 4,  1u << 5,  1u << 6,  1u << 7,
+        1u << 8,  1u << 9,  1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15,
+        1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21, 1u << 22, 1u << 23,
+        1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31,
+    };
+    for (uint32_t k = 0; k < 32; k++) {
+        const float x = logits[k];
+        row[k] = word & bit[k] ? x : -INFINITY;
+    }
 }
 
 static const float *mask_row(struct tern_engine *e, const float *logits)
 {
     const struct tern_masking *m = &e->parts.masking;
     const uint32_t n = e->model->program.n_vocab;
-    for (uint32_t i = 0; i < n; i++) {
-        const bool in = i < m->masks.n_vocab && m->bits[i / 32] >> i % 32 & 1;
+    const uint32_t n_both = n < m->masks.n_vocab ? n : m->masks.n_vocab;
+    uint32_t i = 0;
+    for (; n_both - i >= 32; i += 32)
+        mask_word(m->row + i, logits + i, m->bits[i / 32]);
+    for (; i < n; i++) {
+        const bool in = i < n_both && m->bits[i / 32] >> i % 32 & 1;
         m->row[i] = in ? logits[i] : -INFINITY;
     }
     return m->row;
@@ -268,9 +262,7 @@ tern_status tern_constrain_choose(struct tern_engine *e, struct tern_sequence *s
                        : tern_fail(&s->failure, TERN_BAD_ARGUMENT, "grammar: no token of the "
                                    "vocabulary can go on%s", c->state->overflow ?
                                    ": it is too deep, or there are too many ways" : "");
-    if (is_greedy(&s->options.sampling))
-        *token = best_of(e->parts.masking.bits, e->parts.masking.masks.n_words, logits);
-    status = *token < 0 ? choose(e, s, mask_row(e, logits), token) : TERN_OK;
+    status = choose(e, s, mask_row(e, logits), token);
     if (status)
         return status;
     *ends = may_end && tern_vocab_is_end(e->model->vocab, *token);

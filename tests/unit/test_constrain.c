@@ -178,6 +178,53 @@ static void a_fork_goes_on_where_its_origin_stands(void **state)
     assert_int_equal(strspn(b, "abcd0123456789!"), strlen(b));
 }
 
+static void a_batch_answers_as_each_alone(void **state)
+{
+    struct fixture *f = *state;
+    static const char gbnf[] = "root ::= \"{\" ([a-z]{1,9} \":\" [0-9]+ \",\"){2,5} \"}\"";
+    static char alone[3][256];
+    char text[256];
+    tern_seq seqs[3];
+    for (uint64_t i = 0; i < 3; i++) {
+        seqs[i] = begin(f, gbnf, "", i + 1);
+        drive(f);
+        text_of(f, seqs[i], alone[i]);
+        tern_seq_close(f->rig.engine, seqs[i]);
+    }
+    for (uint64_t i = 0; i < 3; i++)
+        seqs[i] = begin(f, gbnf, "", i + 1);
+    drive(f);
+    for (uint64_t i = 0; i < 3; i++) {
+        text_of(f, seqs[i], text);
+        assert_string_equal(text, alone[i]);
+    }
+    assert_string_not_equal(alone[0], alone[1]);
+}
+
+/* What a trimmed sequence is fed begins the grammar anew, in a fork of it too. */
+static void a_trimmed_sequence_begins_it_anew(void **state)
+{
+    struct fixture *f = *state;
+    char a[256], b[256];
+    tern_seq other;
+    tern_event events[8];
+    size_t n;
+    const tern_token more = 4;
+    const tern_seq seq = begin(f, "root ::= \"ab\" \"cd\" [0-9]{9} \"!\"", "", 5);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(tern_step(f->rig.engine, events, 8, &n), TERN_OK);
+    assert_int_equal(tern_seq_trim(f->rig.engine, seq, 4), TERN_OK);
+    assert_int_equal(tern_seq_fork(f->rig.engine, seq, 77, &other), TERN_OK);
+    assert_int_equal(tern_seq_feed(f->rig.engine, seq, &more, 1), TERN_OK);
+    assert_int_equal(tern_seq_feed(f->rig.engine, other, &more, 1), TERN_OK);
+    drive(f);
+    text_of(f, seq, a);
+    text_of(f, other, b);
+    assert_true(is_of(f, a));
+    assert_true(is_of(f, b));
+    assert_string_not_equal(a, b);
+}
+
 static void feeding_again_begins_it_anew(void **state)
 {
     struct fixture *f = *state;
@@ -222,6 +269,8 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_trigger_begins_the_grammar, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_fork_goes_on_where_its_origin_stands, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_batch_answers_as_each_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_trimmed_sequence_begins_it_anew, set_up, tear_down),
         cmocka_unit_test_setup_teardown(feeding_again_begins_it_anew, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_grammar_without_a_fitting_token_is_an_error, set_up,
                                         tear_down),
