@@ -1,6 +1,7 @@
 /* cmd_grammar.c: what a grammar lets in, and what it costs. */
 #include "tools/commands.h"
 #include "tools/constraint.h"
+#include "tools/match.h"
 #include "tools/options.h"
 #include "tools/prompt.h"
 #include "tools/session.h"
@@ -17,7 +18,9 @@ static int refuse(int code, const char *line)
     return code;
 }
 
-static int match(const struct tern_settings *settings, const struct tern_constraint *c)
+/* With a model, by its tokens as well. */
+static int match(const struct tern_settings *settings, const struct tern_constraint *c,
+                 const tern_model *model)
 {
     static struct tern_out out;
     struct tern_settings from = {.file = "-"};
@@ -25,8 +28,13 @@ static int match(const struct tern_settings *settings, const struct tern_constra
     char line[TERN_ARGS_LINE];
     if (strcmp(settings->match, "-") == 0 && !tern_prompt_read(&text, &from, NULL, 0, line))
         return refuse(1, line);
+    if (model && !tern_prompt_encode(&text, model, TERN_TOKENIZE_SPECIAL | TERN_TOKENIZE_NO_BOS,
+                                     SIZE_MAX, line)) {
+        tern_prompt_free(&text);
+        return refuse(1, line);
+    }
     tern_out_open(&out, STDOUT_FILENO);
-    int code = tern_constraint_match(c, text.text, &out);
+    int code = tern_match(c->grammar, model, &text, &out);
     tern_prompt_free(&text);
     return tern_out_flush(&out) ? code : refuse(1, strerror(out.error));
 }
@@ -58,7 +66,7 @@ static int run(const struct tern_settings *settings)
     if (!tern_constraint_compile(&c, text.text, s.model, line))
         code = refuse(WRONG_GRAMMAR, line);
     else
-        code = settings->match ? match(settings, &c) : describe(&c);
+        code = settings->match ? match(settings, &c, s.model) : describe(&c);
     tern_constraint_free(&c);
     tern_prompt_free(&text);
     tern_session_close(&s);
@@ -69,7 +77,7 @@ static const struct tern_option own[] = {
     {"--match", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, match), 0, 0, NULL,
      "TEXT", "holds a text against it; - is standard input"},
     {"--model", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, vocabulary), 0, 0, NULL,
-     "FILE", "the model whose tokens the grammar names"},
+     "FILE", "the model whose tokens the grammar names, and the text is made of"},
     TERN_END_OF_OPTIONS,
 };
 

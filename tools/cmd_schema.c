@@ -1,6 +1,7 @@
 /* cmd_schema.c: a JSON schema as a grammar, and documents against it. */
 #include "tools/commands.h"
 #include "tools/constraint.h"
+#include "tools/match.h"
 #include "tools/options.h"
 #include "tools/prompt.h"
 #include "tools/schema.h"
@@ -25,10 +26,9 @@ static int match(const char *file, const struct tern_constraint *c, struct tern_
     char line[TERN_ARGS_LINE];
     if (!tern_prompt_read(&text, &from, NULL, 0, line))
         return refuse(1, line);
-    tern_text document = text.text;
-    if (document.size && document.data[document.size - 1] == '\n')
-        document.size--;
-    int code = tern_constraint_match(c, document, out);
+    if (text.text.size && text.text.data[text.text.size - 1] == '\n')
+        text.text.size--;
+    int code = tern_match(c->grammar, NULL, &text, out);
     tern_prompt_free(&text);
     return code;
 }
