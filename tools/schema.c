@@ -158,7 +158,7 @@ unsigned tern_schema_types(const json_t *node)
     return types;
 }
 
-static unsigned type_of(const json_t *value)
+unsigned tern_schema_type_of(const json_t *value)
 {
     switch (json_typeof(value)) {
     case JSON_NULL: return TERN_SCHEMA_NULL;
@@ -182,25 +182,36 @@ static const char *const annotations[] = {
 };
 /* What is not kept to, and of which types it speaks. */
 static const struct { const char *name; unsigned types; } refused[] = {
-    {"not", TERN_SCHEMA_ALL}, {"if", TERN_SCHEMA_ALL}, {"then", 0}, {"else", 0},
-    {"dependentRequired", TERN_SCHEMA_OBJECT}, {"dependentSchemas", TERN_SCHEMA_OBJECT},
-    {"dependencies", TERN_SCHEMA_OBJECT}, {"propertyNames", TERN_SCHEMA_OBJECT},
-    {"minProperties", TERN_SCHEMA_OBJECT}, {"maxProperties", TERN_SCHEMA_OBJECT},
+    {"not", TERN_SCHEMA_ALL}, {"if", TERN_SCHEMA_ALL}, {"dependentRequired", TERN_SCHEMA_OBJECT},
+    {"dependentSchemas", TERN_SCHEMA_OBJECT}, {"dependencies", TERN_SCHEMA_OBJECT},
     {"unevaluatedProperties", TERN_SCHEMA_OBJECT}, {"unevaluatedItems", TERN_SCHEMA_ARRAY},
-    {"uniqueItems", TERN_SCHEMA_ARRAY}, {"contains", TERN_SCHEMA_ARRAY},
-    {"minContains", 0}, {"maxContains", 0},
-    {"multipleOf", TERN_SCHEMA_INTEGER | TERN_SCHEMA_NUMBER}, {"$dynamicRef", TERN_SCHEMA_ALL},
+    {"$dynamicRef", TERN_SCHEMA_ALL},
     {"$recursiveRef", TERN_SCHEMA_ALL}, {"extends", TERN_SCHEMA_ALL},
     {"disallow", TERN_SCHEMA_ALL}, {"divisibleBy", TERN_SCHEMA_INTEGER | TERN_SCHEMA_NUMBER},
 };
 
-static bool says_nothing(const char *name, const json_t *value)
+/* Whether {not: out} names arrays or objects: these are not kept apart from others. */
+static bool names_lists(const json_t *out, unsigned types)
 {
-    if (strcmp(name, "uniqueItems") == 0)
-        return json_is_false(value);
-    if (strcmp(name, "minProperties") == 0)
-        return json_is_integer(value) && json_integer_value(value) == 0;
-    return (strncmp(name, "unevaluated", 11) == 0 || strcmp(name, "propertyNames") == 0) &&
+    json_t *list = json_object_get(out, "enum"), *only = json_object_get(out, "const");
+    json_t *any = json_object_get(out, "anyOf");
+    bool found = (json_is_array(only) && types & TERN_SCHEMA_ARRAY) ||
+                 (json_is_object(only) && types & TERN_SCHEMA_OBJECT);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        found |= (tern_schema_type_of(json_array_get(list, i)) & types &
+                  (TERN_SCHEMA_ARRAY | TERN_SCHEMA_OBJECT)) != 0;
+    for (size_t i = 0; i < json_array_size(any); i++)
+        found |= names_lists(json_array_get(any, i), types);
+    return found;
+}
+
+/* Whether a keyword that is not kept to in general is in this case. */
+static bool is_kept(const json_t *node, const char *name, const json_t *value)
+{
+    if (strcmp(name, "not") == 0)
+        return tern_schema_not_stays(node) &&
+               !names_lists(value, tern_schema_types(node));
+    return strncmp(name, "unevaluated", 11) == 0 &&
            (json_is_true(value) || (json_is_object(value) && !json_object_size(value)));
 }
 
@@ -211,14 +222,14 @@ static bool check_keywords(struct tern_schema *s, const json_t *node, const char
         return tern_schema_fail(s, at, "keyword 'type' names a type that is not known");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         const json_t *value = json_object_get(node, refused[i].name);
-        if (value && refused[i].types & types && !says_nothing(refused[i].name, value) &&
+        if (value && refused[i].types & types && !is_kept(node, refused[i].name, value) &&
             !tern_schema_drop(s, at, refused[i].name))
             return false;
     }
     return true;
 }
 
-static bool is_annotation(const char *key)
+bool tern_schema_says_nothing(const char *key)
 {
     for (size_t i = 0; annotations[i]; i++)
         if (strcmp(key, annotations[i]) == 0)
@@ -228,29 +239,57 @@ static bool is_annotation(const char *key)
 
 /* --- rules --- */
 
-/* The values of enum, or of const, that the type lets in. */
+/* Whether all keywords let a value in; those of which it can not be said are dropped. */
+static bool lets_in(struct tern_schema *s, json_t *node, const char *at, const json_t *value)
+{
+    const char *key;
+    json_t *keyword;
+    bool in = true;
+    json_object_foreach(node, key, keyword) {
+        if (strcmp(key, "enum") == 0) /* it is of the list */
+            continue;
+        const int holds = tern_schema_keyword_holds(s, node, key, value, 0);
+        in &= holds != 0;
+        if (holds < 0 && !tern_schema_drop(s, at, key))
+            return false;
+    }
+    return in;
+}
+
+/* The values of enum, or of const, that everything else lets in. */
 static bool write_values(struct tern_schema *s, json_t *node, const char *at)
 {
     json_t *values = json_object_get(node, "enum"), *only = json_object_get(node, "const");
-    const unsigned types = tern_schema_types(node);
-    const char *key;
-    json_t *value;
     size_t n = 0;
-    json_object_foreach(node, key, value)
-        if (strcmp(key, "enum") != 0 && strcmp(key, "const") != 0 && strcmp(key, "type") != 0 &&
-            !is_annotation(key) && !tern_schema_drop(s, at, key))
-            return false;
     if (values && !json_is_array(values))
         return tern_schema_fail(s, at, "keyword 'enum' is no list");
-    for (size_t i = 0; i < (values ? json_array_size(values) : 1); i++) {
-        value = values ? json_array_get(values, i) : only;
-        if (!(type_of(value) & types) || (only && !json_equal(value, only)))
+    for (size_t i = 0; !s->failed && i < (values ? json_array_size(values) : 1); i++) {
+        json_t *value = values ? json_array_get(values, i) : only;
+        if (!lets_in(s, node, at, value))
             continue;
         tern_out_print(s->o, n++ ? " | " : "");
         tern_schema_json(s->o, value);
     }
     tern_out_print(s->o, n ? "\n" : "[]\n");
-    return true;
+    return !s->failed;
+}
+
+/* A branch of oneOf without what is of others too. NULL: it failed, or can not be said. */
+static json_t *alone(struct tern_schema *s, json_t *branches, size_t i, const char *at)
+{
+    json_t *branch = json_array_get(branches, i), *out = json_pack("[O]", branch);
+    bool ok = out != NULL;
+    for (size_t k = 0; ok && k < json_array_size(branches); k++) {
+        json_t *other = json_array_get(branches, k);
+        if (k == i || tern_schema_disjoint(s, branch, other, at, 0))
+            continue;
+        json_t *rest = s->failed ? NULL : tern_schema_negate(s, other, at, 0);
+        ok = rest && json_array_append(out, rest) == 0;
+    }
+    if (ok && json_array_size(out) > 1)
+        return tern_schema_keep(s, json_pack("{s:o}", "allOf", out));
+    json_decref(out);
+    return ok ? branch : NULL;
 }
 
 /* Each branch with what stands beside the list. */
@@ -262,23 +301,42 @@ static bool write_branches(struct tern_schema *s, json_t *node, const char *at, 
         return tern_schema_fail(s, at, "keyword '%s' is no list of schemas", list);
     json_object_del(base, list);
     for (size_t i = 0; i < n; i++) {
-        json_t *branch = tern_schema_flatten(s, json_array_get(branches, i), at);
-        json_t *one = branch ? tern_schema_merge(s, base, branch, at) : NULL;
+        json_t *own = strcmp(list, "oneOf") == 0 ? alone(s, branches, i, at)
+                                                 : json_array_get(branches, i);
         char key[40];
+        if (!own && (s->failed || !tern_schema_drop(s, at, "oneOf")))
+            return false;
+        own = own ? own : json_array_get(branches, i);
+        json_t *branch = tern_schema_flatten(s, own, at);
+        json_t *one = branch ? tern_schema_merge(s, base, branch, at) : NULL;
         if (!one)
             return false;
-        for (size_t k = 0; strcmp(list, "oneOf") == 0 && k < i; k++)
-            if (!tern_schema_disjoint(s, json_array_get(branches, i), json_array_get(branches, k),
-                                      at, 0) && !tern_schema_drop(s, at, "oneOf"))
-                return false;
         snprintf(key, sizeof key, "%s/%zu", list, i);
         /* A branch that nothing is merged into keeps its rule, which others may refer to. */
-        json_t *own = json_array_get(branches, i);
         tern_out_print(s->o, i ? " | r%u" : "r%u",
                        tern_schema_rule(s, json_object_size(base) ? one : own, at, key));
     }
     tern_out_print(s->o, "\n");
     return !s->failed;
+}
+
+/* null, true, false, but for those that `not` names. */
+static void write_constants(struct tern_schema *s, json_t *node, unsigned type)
+{
+    json_t *list = type == TERN_SCHEMA_NULL ? json_pack("[n]") : json_pack("[b,b]", 1, 0), *one;
+    bool any = !json_object_get(node, "not");
+    size_t i;
+    if (any)
+        tern_out_print(s->o, type == TERN_SCHEMA_NULL ? "null" : "boolean");
+    json_array_foreach(list, i, one) {
+        if (!json_object_get(node, "not") || tern_schema_keyword_holds(s, node, "not", one, 0) == 0)
+            continue;
+        tern_out_print(s->o, any ? " | " : "");
+        tern_schema_json(s->o, one);
+        any = true;
+    }
+    tern_out_print(s->o, any ? "" : "[]");
+    json_decref(list);
 }
 
 /* One alternative a type. */
@@ -294,16 +352,16 @@ static bool write_types(struct tern_schema *s, json_t *node, const char *at, uin
             continue;
         tern_out_print(s->o, any ? " | " : "");
         any = true;
-        if (type == TERN_SCHEMA_OBJECT)
+        if (type == TERN_SCHEMA_NULL || type == TERN_SCHEMA_BOOLEAN)
+            write_constants(s, node, type);
+        else if (type == TERN_SCHEMA_OBJECT)
             ok = tern_schema_object(s, node, at, rule, &more);
         else if (type == TERN_SCHEMA_ARRAY)
             ok = tern_schema_array(s, node, at, rule, &more);
         else if (type == TERN_SCHEMA_STRING)
             ok = tern_schema_string(s, node, at, rule, &more);
-        else if (type == TERN_SCHEMA_INTEGER || type == TERN_SCHEMA_NUMBER)
-            ok = tern_schema_number(s, node, at, rule, type == TERN_SCHEMA_INTEGER, &more);
         else
-            tern_out_print(s->o, type == TERN_SCHEMA_NULL ? "null" : "boolean");
+            ok = tern_schema_number(s, node, at, rule, type == TERN_SCHEMA_INTEGER, &more);
     }
     tern_out_print(s->o, "\n");
     if (more.n)

@@ -7,8 +7,11 @@
  *
  *   schema.c         the rules, references, allOf, anyOf, oneOf, enum
  *   schema_merge.c   two schemas that both have to hold, as one; schemas that can not both hold
- *   schema_kinds.c   objects, arrays, strings
- *   schema_number.c  numbers between bounds, digit by digit
+ *   schema_not.c     what a schema leaves out; if, not and dependencies by means of it
+ *   schema_value.c   whether a value is let in: for those that are listed
+ *   schema_kinds.c   objects and strings
+ *   schema_array.c   arrays
+ *   schema_number.c  numbers between bounds, digit by digit, and multiples
  */
 #ifndef TERN_SCHEMA_H
 #define TERN_SCHEMA_H
@@ -48,6 +51,8 @@ struct tern_schema {
     char *line;
     struct tern_schema_item *items; /* a rule each, r0 is the root's */
     uint32_t n_items, cap_items;
+    uint32_t n_turned;   /* schemas turned round, which are bounded */
+    uint32_t n_turning;  /* and those being so: what can not be flattened then is no error */
     bool failed;
 };
 
@@ -59,6 +64,7 @@ bool tern_schema_drop(struct tern_schema *s, const char *at, const char *keyword
 /* The number of the rule of a schema. */
 uint32_t tern_schema_rule(struct tern_schema *s, json_t *node, const char *at, const char *key);
 unsigned tern_schema_types(const json_t *node);
+unsigned tern_schema_type_of(const json_t *value);
 json_t *tern_schema_keep(struct tern_schema *s, json_t *made); /* takes the reference over */
 /* Text as a terminal of a grammar. */
 void tern_schema_literal(struct tern_out *o, const char *text, size_t n);
@@ -68,6 +74,37 @@ void tern_schema_json(struct tern_out *o, const json_t *value);
 json_t *tern_schema_flatten(struct tern_schema *s, json_t *node, const char *at);
 json_t *tern_schema_merge(struct tern_schema *s, json_t *a, json_t *b, const char *at);
 bool tern_schema_disjoint(struct tern_schema *s, json_t *a, json_t *b, const char *at, int depth);
+
+/* What is let in where a schema is not; NULL: it can not be said, or it failed. */
+json_t *tern_schema_negate(struct tern_schema *s, json_t *node, const char *at, int depth);
+/* A keyword written with others; the node itself if there is none to be. */
+json_t *tern_schema_rewrite(struct tern_schema *s, json_t *node, const char *at);
+/* Whether a node's `not` is of the kind that texts are held to as it is. */
+bool tern_schema_not_stays(const json_t *node);
+/* Annotations and the like. */
+bool tern_schema_says_nothing(const char *key);
+/* Whether a value is let in, by one keyword of a node or by all: 1, 0, or -1 if it is not known. */
+int tern_schema_keyword_holds(struct tern_schema *s, json_t *node, const char *key,
+                              const json_t *value, int depth);
+bool tern_schema_is_among(const json_t *list, const json_t *value);
+int tern_schema_holds(struct tern_schema *s, json_t *node, const json_t *value, int depth);
+
+/* A keyword that is a whole number from 0 to 1e9, if it is there; false: it is something else. */
+bool tern_schema_whole(struct tern_schema *s, json_t *node, const char *at, const char *key,
+                       int64_t *out);
+/* {least,most}; most negative: without end. */
+void tern_schema_counts(struct tern_out *o, int64_t least, int64_t most);
+/* The rule of a schema, or of any value where there is none. */
+void tern_schema_item(struct tern_schema *s, struct tern_out *o, json_t *schema, const char *at,
+                      const char *key);
+/* Narrows what is let in by what is in, or is not in, another automaton, which is freed; *p without
+ * states: all texts so far. */
+bool tern_schema_narrow(struct tern_schema *s, struct tern_pattern *p, struct tern_pattern *by,
+                        bool in, const char *at, const char *keyword);
+bool tern_schema_narrow_regex(struct tern_schema *s, struct tern_pattern *p, const char *regex,
+                              bool in, const char *at, const char *keyword);
+bool tern_schema_texts(struct tern_schema *s, json_t *node, const char *at, int64_t least,
+                       int64_t most, struct tern_pattern *p);
 
 /* The alternatives of a rule, without its name. */
 bool tern_schema_object(struct tern_schema *s, json_t *node, const char *at, uint32_t rule,

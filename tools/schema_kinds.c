@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* A keyword that is a whole number of at least 0; false: it is something else. */
-static bool whole(struct tern_schema *s, json_t *node, const char *at, const char *key,
-                  int64_t *out)
+bool tern_schema_whole(struct tern_schema *s, json_t *node, const char *at, const char *key,
+                       int64_t *out)
 {
     json_t *value = json_object_get(node, key);
     if (!value)
@@ -20,7 +20,7 @@ static bool whole(struct tern_schema *s, json_t *node, const char *at, const cha
     return true;
 }
 
-static void write_counts(struct tern_out *o, int64_t least, int64_t most)
+void tern_schema_counts(struct tern_out *o, int64_t least, int64_t most)
 {
     if (most < 0)
         tern_out_print(o, "{%lld,}", (long long)least);
@@ -55,14 +55,15 @@ static const struct { const char *name, *regex; } formats[] = {
             "(\\?(" UNIT "|[/?])*)?(#(" UNIT "|[/?])*)?$"},
 };
 
-/* Narrows what is let in by another automaton; *p without states: there is none yet. */
-static bool narrow(struct tern_schema *s, struct tern_pattern *p, struct tern_pattern *by,
-                   const char *at, const char *keyword)
+bool tern_schema_narrow(struct tern_schema *s, struct tern_pattern *p, struct tern_pattern *by,
+                        bool in, const char *at, const char *keyword)
 {
     struct tern_pattern met;
     bool ok = true;
+    if (!p->n && !in)
+        ok = tern_pattern_length(p, 0, -1);
     if (p->n) {
-        ok = tern_pattern_meet(&met, p, by, true);
+        ok = tern_pattern_meet(&met, p, by, in);
         tern_pattern_free(p);
         tern_pattern_free(by);
         *p = met;
@@ -73,14 +74,14 @@ static bool narrow(struct tern_schema *s, struct tern_pattern *p, struct tern_pa
                                   TERN_PATTERN_MOST);
 }
 
-static bool narrow_by_regex(struct tern_schema *s, struct tern_pattern *p, const char *regex,
-                            const char *at, const char *keyword)
+bool tern_schema_narrow_regex(struct tern_schema *s, struct tern_pattern *p, const char *regex,
+                              bool in, const char *at, const char *keyword)
 {
     struct tern_pattern by;
     char why[TERN_ARGS_LINE] = "";
     if (!tern_pattern_regex(&by, (tern_text){regex, strlen(regex)}, why))
         return tern_schema_fail(s, at, "keyword '%s': %.120s", keyword, why);
-    return narrow(s, p, &by, at, keyword);
+    return tern_schema_narrow(s, p, &by, in, at, keyword);
 }
 
 static bool narrow_by_format(struct tern_schema *s, struct tern_pattern *p, json_t *format,
@@ -90,41 +91,94 @@ static bool narrow_by_format(struct tern_schema *s, struct tern_pattern *p, json
     char keyword[80];
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (strcmp(formats[i].name, name) == 0)
-            return narrow_by_regex(s, p, formats[i].regex, at, "format");
+            return tern_schema_narrow_regex(s, p, formats[i].regex, true, at, "format");
     snprintf(keyword, sizeof keyword, "format: %.60s", name);
     return tern_schema_drop(s, at, keyword);
+}
+
+static bool narrow_by_patterns(struct tern_schema *s, struct tern_pattern *p, json_t *pattern,
+                               const char *at)
+{
+    bool ok = true;
+    if (!json_is_array(pattern))
+        return json_is_string(pattern)
+                   ? tern_schema_narrow_regex(s, p, json_string_value(pattern), true, at, "pattern")
+                   : tern_schema_fail(s, at, "keyword 'pattern' is no text");
+    for (size_t i = 0; ok && i < json_array_size(pattern); i++)
+        ok = narrow_by_patterns(s, p, json_array_get(pattern, i), at);
+    return ok;
+}
+
+/* Texts and patterns that `not` names. */
+static bool narrow_by_not(struct tern_schema *s, struct tern_pattern *p, json_t *out,
+                          const char *at)
+{
+    json_t *list = json_object_get(out, "enum"), *pattern = json_object_get(out, "pattern"), *one;
+    size_t i;
+    bool ok = true;
+    if (pattern)
+        ok = tern_schema_narrow_regex(s, p, json_string_value(pattern), false, at, "not");
+    if (json_is_string(json_object_get(out, "const")))
+        list = json_pack("[O]", json_object_get(out, "const"));
+    json_array_foreach(list, i, one) {
+        struct tern_pattern text;
+        if (!ok || !json_is_string(one))
+            continue;
+        ok = tern_pattern_text(&text, (tern_text){json_string_value(one),
+                                                  json_string_length(one)});
+        if (ok)
+            ok = tern_schema_narrow(s, p, &text, false, at, "not");
+        else
+            tern_pattern_free(&text);
+    }
+    if (!json_object_get(out, "enum"))
+        json_decref(list);
+    json_array_foreach(json_object_get(out, "anyOf"), i, one)
+        ok = ok && narrow_by_not(s, p, one, at);
+    return ok;
+}
+
+/* All that is said of texts but for lengths alone, which are counted. */
+bool tern_schema_texts(struct tern_schema *s, json_t *node, const char *at, int64_t least,
+                       int64_t most, struct tern_pattern *p)
+{
+    json_t *pattern = json_object_get(node, "pattern"), *format = json_object_get(node, "format");
+    struct tern_pattern length;
+    bool ok = true;
+    if (pattern)
+        ok = narrow_by_patterns(s, p, pattern, at);
+    if (ok && format)
+        ok = narrow_by_format(s, p, format, at);
+    if (ok && json_object_get(node, "not"))
+        ok = narrow_by_not(s, p, json_object_get(node, "not"), at);
+    if (ok && p->n && (least > 0 || most >= 0))
+        ok = tern_pattern_length(&length, least, most)
+                 ? tern_schema_narrow(s, p, &length, true, at, "maxLength' with 'pattern")
+                 : tern_schema_fail(s, at, "keyword 'maxLength' above %d beside 'pattern'",
+                                    TERN_PATTERN_MOST - 1);
+    return ok;
 }
 
 bool tern_schema_string(struct tern_schema *s, json_t *node, const char *at, uint32_t rule,
                         struct tern_out *more)
 {
-    json_t *pattern = json_object_get(node, "pattern"), *format = json_object_get(node, "format");
-    struct tern_pattern p = {.n = 0}, length;
+    struct tern_pattern p = {.n = 0};
     int64_t least = 0, most = -1;
     char name[40];
-    bool ok = whole(s, node, at, "minLength", &least) && whole(s, node, at, "maxLength", &most);
+    bool ok = tern_schema_whole(s, node, at, "minLength", &least) &&
+              tern_schema_whole(s, node, at, "maxLength", &most);
     if (ok && most >= 0 && least > most) {
         tern_out_print(s->o, "[]");
         return true;
     }
-    if (ok && pattern)
-        ok = json_is_string(pattern)
-                 ? narrow_by_regex(s, &p, json_string_value(pattern), at, "pattern")
-                 : tern_schema_fail(s, at, "keyword 'pattern' is no text");
-    if (ok && format)
-        ok = narrow_by_format(s, &p, format, at);
-    if (ok && p.n && (least > 0 || most >= 0))
-        ok = tern_pattern_length(&length, least, most)
-                 ? narrow(s, &p, &length, at, "maxLength' with 'pattern")
-                 : tern_schema_fail(s, at, "keyword 'maxLength' above %d beside 'pattern'",
-                                    TERN_PATTERN_MOST - 1);
+    ok = ok && tern_schema_texts(s, node, at, least, most, &p);
     if (ok && p.n) {
         snprintf(name, sizeof name, "r%u-s", rule);
         tern_out_print(s->o, "\"\\\"\" %s-0", name);
         tern_pattern_write(&p, more, name, "\"\\\"\"");
     } else if (ok && (least > 0 || most >= 0)) {
         tern_out_print(s->o, "\"\\\"\" char");
-        write_counts(s->o, least, most);
+        tern_schema_counts(s->o, least, most);
         tern_out_print(s->o, " \"\\\"\"");
     } else if (ok) {
         tern_out_print(s->o, "string");
@@ -133,91 +187,9 @@ bool tern_schema_string(struct tern_schema *s, json_t *node, const char *at, uin
     return ok;
 }
 
-/* --- arrays --- */
-
-struct array {
-    json_t *first, *rest; /* schemas of the first items, of the others (NULL: any) */
-    int64_t n_first, least, most;
-    bool closed;          /* no others */
-};
-
-static bool read_array(struct tern_schema *s, json_t *node, const char *at, struct array *a)
-{
-    json_t *items = json_object_get(node, "items"), *prefix = json_object_get(node, "prefixItems");
-    *a = (struct array){.first = prefix, .rest = items, .most = -1};
-    if (json_is_array(items)) {
-        a->first = items;
-        a->rest = json_object_get(node, "additionalItems");
-    }
-    a->n_first = (int64_t)json_array_size(a->first);
-    a->closed = json_is_false(a->rest);
-    return whole(s, node, at, "minItems", &a->least) && whole(s, node, at, "maxItems", &a->most);
-}
-
-static void write_item(struct tern_schema *s, struct tern_out *o, json_t *schema, const char *at,
-                       const char *key)
-{
-    if (schema)
-        tern_out_print(o, "r%u", tern_schema_rule(s, schema, at, key));
-    else
-        tern_out_print(o, "value");
-}
-
-/* What follows n_first items. */
-static void write_others(struct tern_schema *s, const struct array *a, const char *at,
-                         struct tern_out *o)
-{
-    const int64_t least = a->least > a->n_first ? a->least - a->n_first : 0;
-    const int64_t most = a->most < 0 ? -1 : a->most - a->n_first;
-    if (a->closed || most == 0) {
-        tern_out_print(o, least > 0 ? "[]" : a->n_first ? "ws \"]\"" : "\"]\"");
-        return;
-    }
-    if (a->n_first == 0) {
-        tern_out_print(o, least ? "" : "\"]\" | ");
-        write_item(s, o, a->rest, at, "items");
-        tern_out_print(o, " ");
-    }
-    tern_out_print(o, "(\",\" ws ");
-    write_item(s, o, a->rest, at, "items");
-    tern_out_print(o, ")");
-    const int64_t one = a->n_first == 0;
-    write_counts(o, least > one ? least - one : 0, most < 0 ? -1 : most - one);
-    tern_out_print(o, " ws \"]\"");
-}
-
-bool tern_schema_array(struct tern_schema *s, json_t *node, const char *at, uint32_t rule,
-                       struct tern_out *more)
-{
-    struct array a;
-    if (!read_array(s, node, at, &a))
-        return false;
-    if (a.most >= 0 && a.least > a.most) {
-        tern_out_print(s->o, "[]");
-        return true;
-    }
-    if (a.most >= 0 && a.n_first > a.most)
-        a.n_first = a.most;
-    if (a.most >= 0 && a.most == a.n_first)
-        a.closed = true;
-    tern_out_print(s->o, "\"[\" ws r%u-p0", rule);
-    for (int64_t i = 0; i < a.n_first; i++) {
-        char key[40];
-        snprintf(key, sizeof key, "prefixItems/%lld", (long long)i);
-        tern_out_print(more, "r%u-p%lld ::= ", rule, (long long)i);
-        if (i >= a.least)
-            tern_out_print(more, i ? "ws \"]\" | " : "\"]\" | ");
-        tern_out_print(more, i ? "\",\" ws " : "");
-        write_item(s, more, json_array_get(a.first, (size_t)i), at, key);
-        tern_out_print(more, " r%u-p%lld\n", rule, (long long)i + 1);
-    }
-    tern_out_print(more, "r%u-p%lld ::= ", rule, (long long)a.n_first);
-    write_others(s, &a, at, more);
-    tern_out_print(more, "\n");
-    return !s->failed;
-}
-
 /* --- objects --- */
+
+enum { MOST_PLACES = 4096 };
 
 /* Members by name in order, then those by pattern and all others, in any. */
 struct object {
@@ -225,7 +197,11 @@ struct object {
     json_t *by_pattern, *others;
     const char *at;
     uint32_t rule;
+    int64_t least, most;      /* members; most -1: without end */
+    bool counted;             /* rules are by how many members there are, and not whether any */
+    struct tern_pattern named;/* what propertyNames lets in; without states: any */
     struct tern_pattern left; /* names that are not among these, nor of a pattern so far */
+    struct tern_pattern unnamed; /* names that are not among these */
 };
 
 static bool requires(json_t *node, const char *name)
@@ -252,49 +228,67 @@ static bool take_away(struct tern_schema *s, struct object *x, struct tern_patte
 static void write_name_end(struct tern_schema *s, struct object *x, json_t *schema,
                            const char *key, char *out, size_t cap)
 {
-    char value[40] = "value";
+    char value[40] = "value", next[60] = "";
     if (schema)
         snprintf(value, sizeof value, "r%u", tern_schema_rule(s, schema, x->at, key));
-    snprintf(out, cap, "\"\\\":\" ws %s r%u-b%zu", value, x->rule, json_object_size(x->names));
+    if (!x->counted)
+        snprintf(next, sizeof next, " r%u-b%zu", x->rule, json_object_size(x->names));
+    snprintf(out, cap, "\"\\\":\" ws %s%s", value, next);
 }
 
-/* Members whose names a pattern lets in, which must not be of another kind as well. */
+/* Members whose names a pattern lets in, which must not be of another pattern as well. */
 static bool write_pattern(struct tern_schema *s, struct object *x, size_t i, const char *regex,
                           json_t *schema, struct tern_out *more)
 {
-    struct tern_pattern p, common;
+    struct tern_pattern p, own = {.n = 0}, left = {.n = 0}, common = {.n = 0};
     char why[TERN_ARGS_LINE] = "", name[40], end[120], key[60];
     if (!tern_pattern_regex(&p, (tern_text){regex, strlen(regex)}, why))
         return tern_schema_fail(s, x->at, "keyword 'patternProperties': %.120s", why);
-    bool ok = tern_pattern_meet(&common, &p, &x->left, false);
+    bool ok = tern_pattern_meet(&own, &x->unnamed, &p, true) &&
+              tern_pattern_meet(&left, &x->left, &p, true) &&
+              tern_pattern_meet(&common, &own, &left, false);
     if (ok && !tern_pattern_is_empty(&common))
         ok = tern_schema_fail(s, x->at, "keyword 'patternProperties': names of '%.60s' may be "
                               "members of another kind too", regex);
-    tern_pattern_free(&common);
     ok = ok && take_away(s, x, &p);
     snprintf(name, sizeof name, "r%u-k%zu", x->rule, i);
     snprintf(key, sizeof key, "patternProperties/%.40s", regex);
     write_name_end(s, x, schema, key, end, sizeof end);
     if (ok)
-        tern_pattern_write(&p, more, name, end);
+        tern_pattern_write(&own, more, name, end);
+    tern_pattern_free(&common);
+    tern_pattern_free(&left);
+    tern_pattern_free(&own);
     tern_pattern_free(&p);
     return ok;
+}
+
+/* All names that have no place of their own. */
+static bool find_unnamed(struct tern_schema *s, struct object *x)
+{
+    struct tern_pattern name;
+    json_t *schema;
+    const char *key;
+    bool ok = x->named.n ? tern_pattern_meet(&x->left, &x->named, &x->named, true)
+                         : tern_pattern_length(&x->left, 0, -1);
+    json_object_foreach(x->names, key, schema) {
+        ok = ok && tern_pattern_text(&name, (tern_text){key, strlen(key)});
+        if (ok) {
+            ok = take_away(s, x, &name);
+            tern_pattern_free(&name);
+        }
+    }
+    return ok && tern_pattern_meet(&x->unnamed, &x->left, &x->left, true);
 }
 
 /* The kinds of members that have no place of their own. Answers how many; SIZE_MAX: it failed. */
 static size_t write_kinds(struct tern_schema *s, struct object *x, struct tern_out *more)
 {
-    struct tern_pattern name;
     json_t *schema;
     const char *key;
     size_t n = 0;
     char rule[40], end[120];
-    bool ok = tern_pattern_length(&x->left, 0, -1);
-    json_object_foreach(x->names, key, schema) {
-        ok = ok && tern_pattern_text(&name, (tern_text){key, strlen(key)}) &&
-             take_away(s, x, &name);
-        tern_pattern_free(&name);
-    }
+    bool ok = find_unnamed(s, x);
     json_object_foreach(x->by_pattern, key, schema)
         ok = ok && write_pattern(s, x, n++, key, schema, more);
     if (ok && !json_is_false(x->others)) {
@@ -303,6 +297,7 @@ static size_t write_kinds(struct tern_schema *s, struct object *x, struct tern_o
         tern_pattern_write(&x->left, more, rule, end);
     }
     tern_pattern_free(&x->left);
+    tern_pattern_free(&x->unnamed);
     return ok ? n : SIZE_MAX;
 }
 
@@ -314,41 +309,92 @@ static void write_member(struct tern_schema *s, struct object *x, const char *na
     snprintf(key, sizeof key, "properties/%.40s", name);
     tern_schema_literal(o, json, strlen(json));
     tern_out_print(o, " \":\" ws ");
-    write_item(s, o, schema, x->at, key);
+    tern_schema_item(s, o, schema, x->at, key);
     tern_json_drop(json);
     json_decref(text);
 }
 
-/* Two rules a place: before the first member (a), and behind another one (b). What comes next is
- * always called last, so that all of them become one automaton. */
-static void write_places(struct tern_schema *s, json_t *node, struct object *x, size_t n_kinds,
-                         struct tern_out *o)
+/* The rule of a place with so many members before it: a or b is whether there are any. */
+static void write_place(const struct object *x, int64_t count, size_t i, struct tern_out *o)
 {
-    const char *name;
-    json_t *schema;
-    size_t i = 0;
-    json_object_foreach(x->names, name, schema) {
-        for (int comma = 0; comma < 2; comma++) {
-            tern_out_print(o, "r%u-%c%zu ::= %s", x->rule, comma ? 'b' : 'a', i,
-                           comma ? "\",\" ws " : "");
-            write_member(s, x, name, schema, o);
-            tern_out_print(o, " r%u-b%zu", x->rule, i + 1);
-            if (!requires(node, name))
-                tern_out_print(o, " | r%u-%c%zu", x->rule, comma ? 'b' : 'a', i + 1);
-            tern_out_print(o, "\n");
-        }
-        i++;
+    if (x->counted)
+        tern_out_print(o, "r%u-c%lld-%zu", x->rule, (long long)count, i);
+    else
+        tern_out_print(o, "r%u-%c%zu", x->rule, count ? 'b' : 'a', i);
+}
+
+/* Behind the last place: the end, or members of other kinds. Two of these may have one name: of
+ * all, one counts towards the least number of members, and each towards the most. */
+static void write_others(const struct object *x, int64_t sure, int64_t count, const char *next,
+                         size_t n_kinds, struct tern_out *o)
+{
+    bool any = sure >= x->least && (x->most < 0 || count <= x->most);
+    tern_out_print(o, " ::= %s", !any ? "" : count ? "ws \"}\"" : "\"}\"");
+    for (size_t k = 0; k < n_kinds && (x->most < 0 || count < x->most); k++) {
+        tern_out_print(o, "%s%s\"\\\"\" r%u-k%zu-0%s", any ? " | " : "",
+                       count ? "\",\" ws " : "", x->rule, k, next);
+        any = true;
     }
-    for (int comma = 0; comma < 2; comma++) {
-        tern_out_print(o, "r%u-%c%zu ::= %s\"}\"", x->rule, comma ? 'b' : 'a', i,
-                       comma ? "ws " : "");
-        for (size_t k = 0; k < n_kinds; k++)
-            tern_out_print(o, " | %s\"\\\"\" r%u-k%zu-0", comma ? "\",\" ws " : "", x->rule, k);
-        tern_out_print(o, "\n");
+    tern_out_print(o, any ? "\n" : "[]\n");
+}
+
+/* Where members are counted: behind others, of which so many are sure to differ. */
+static void write_more(const struct object *x, int64_t sure, int64_t count, int64_t last,
+                       size_t n_kinds, struct tern_out *o)
+{
+    char next[80];
+    snprintf(next, sizeof next, " r%u-d%lld-%lld", x->rule, (long long)sure,
+             (long long)(x->most >= 0 && count < last ? count + 1 : count));
+    tern_out_print(o, "r%u-d%lld-%lld", x->rule, (long long)sure, (long long)count);
+    write_others(x, sure, count, next, n_kinds, o);
+}
+
+static void write_last(const struct object *x, int64_t last, size_t n_kinds, struct tern_out *o)
+{
+    for (int64_t count = 0; count <= last; count++) {
+        const long long next = count < last ? count + 1 : last;
+        char rule[80] = "";
+        if (x->counted)
+            snprintf(rule, sizeof rule, " r%u-d%lld-%lld", x->rule, next, next);
+        write_place(x, count, json_object_size(x->names), o);
+        write_others(x, count, count, rule, n_kinds, o);
+        for (int64_t sure = 1; x->counted && n_kinds && sure <= count; sure++)
+            if (x->most >= 0 || sure == count)
+                write_more(x, sure, count, last, n_kinds, o);
     }
 }
 
-/* Every required member has a place. */
+/* Rules for each place and each number of members before it, of which the last stands for all
+ * beyond. What comes next is always called last, so that all of them become one automaton. */
+static void write_places(struct tern_schema *s, json_t *node, struct object *x, int64_t last,
+                         size_t n_kinds, struct tern_out *o)
+{
+    for (int64_t count = 0; count <= last; count++) {
+        const int64_t next = count < last ? count + 1 : last;
+        const bool full = x->most >= 0 && count >= x->most;
+        const char *name;
+        json_t *schema;
+        size_t i = 0;
+        json_object_foreach(x->names, name, schema) {
+            const bool optional = !requires(node, name);
+            write_place(x, count, i, o);
+            tern_out_print(o, " ::= %s", full ? "" : count ? "\",\" ws " : "");
+            if (!full) {
+                write_member(s, x, name, schema, o);
+                tern_out_print(o, " ");
+                write_place(x, next, i + 1, o);
+            }
+            tern_out_print(o, optional ? full ? "" : " | " : full ? "[]" : "");
+            if (optional)
+                write_place(x, count, i + 1, o);
+            tern_out_print(o, "\n");
+            i++;
+        }
+    }
+    write_last(x, last, n_kinds, o);
+}
+
+/* Every required member has a place, and one whose name is also of a pattern is of both kinds. */
 static bool list_names(struct tern_schema *s, json_t *node, struct object *x)
 {
     json_t *properties = json_object_get(node, "properties");
@@ -365,14 +411,106 @@ static bool list_names(struct tern_schema *s, json_t *node, struct object *x)
         const char *name = json_string_value(value);
         if (!name)
             return tern_schema_fail(s, x->at, "keyword 'required': names needed");
-        if (json_object_get(x->names, name))
-            continue;
-        if (x->by_pattern)
-            return tern_schema_fail(s, x->at, "keyword 'required': '%.60s' beside "
-                                    "'patternProperties'", name);
-        json_t *any = x->others ? x->others : json_true();
-        json_object_set(x->names, name, any);
+        if (!json_object_get(x->names, name))
+            json_object_set_new(x->names, name, json_null()); /* it has no schema yet */
     }
+    return true;
+}
+
+/* What stands in a pattern's schema, or in that of all others, for names that have a place. */
+static bool place_patterns(struct tern_schema *s, struct object *x)
+{
+    const char *regex, *name;
+    json_t *schema, *own;
+    void *then;
+    json_object_foreach(x->by_pattern, regex, schema) {
+        struct tern_pattern p;
+        char why[TERN_ARGS_LINE] = "";
+        if (!tern_pattern_regex(&p, (tern_text){regex, strlen(regex)}, why))
+            return tern_schema_fail(s, x->at, "keyword 'patternProperties': %.120s", why);
+        json_object_foreach_safe(x->names, then, name, own)
+            if (tern_pattern_has(&p, (tern_text){name, strlen(name)}))
+                json_object_set_new(x->names, name,
+                                    json_is_null(own) ? json_incref(schema)
+                                                      : json_pack("{s:[O,O]}", "allOf", own,
+                                                                  schema));
+        tern_pattern_free(&p);
+    }
+    json_object_foreach_safe(x->names, then, name, own)
+        if (json_is_null(own))
+            json_object_set(x->names, name, x->others ? x->others : json_true());
+    return true;
+}
+
+/* Names that are listed: all of them get a place, and no others are let in. */
+static bool list_only(struct tern_schema *s, json_t *flat, bool none, struct object *x)
+{
+    json_t *list = none ? NULL : json_object_get(flat, "enum"), *one;
+    json_t *only = none ? NULL : json_object_get(flat, "const");
+    size_t i;
+    list = list ? json_incref(list) : only ? json_pack("[O]", only) : json_array();
+    json_array_foreach(list, i, one)
+        if (json_is_string(one) && !json_object_get(x->names, json_string_value(one)) &&
+            tern_schema_holds(s, flat, one, 0) == 1)
+            json_object_set(x->names, json_string_value(one), x->others ? x->others : json_true());
+    json_decref(list);
+    x->others = json_false();
+    return !x->by_pattern;
+}
+
+/* propertyNames: those of other names can not be. False: it can not be kept to. */
+static bool narrow_names(struct tern_schema *s, json_t *schema, struct object *x)
+{
+    static const char *const known[] = {"pattern", "minLength", "maxLength", "format", "not",
+                                        "type", "enum", "const"};
+    json_t *flat = json_is_object(schema) ? tern_schema_flatten(s, schema, x->at) : schema, *own;
+    const char *key, *name;
+    int64_t least = 0, most = -1;
+    bool any = flat != NULL;
+    void *then;
+    json_object_foreach(flat, key, own) {
+        bool is_known = tern_schema_says_nothing(key);
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            is_known |= strcmp(key, known[i]) == 0;
+        any &= is_known && (strcmp(key, "not") != 0 || tern_schema_not_stays(flat));
+    }
+    if (!any || !tern_schema_whole(s, flat, x->at, "minLength", &least) ||
+        !tern_schema_whole(s, flat, x->at, "maxLength", &most))
+        return false;
+    json_object_foreach_safe(x->names, then, name, own) {
+        json_t *text = json_string(name);
+        const int holds = tern_schema_holds(s, flat, text, 0);
+        json_decref(text);
+        if (holds == 0)
+            json_object_set(x->names, name, json_false());
+        any &= holds >= 0;
+    }
+    const bool none = json_is_false(flat) || !(tern_schema_types(flat) & TERN_SCHEMA_STRING);
+    if (none || json_object_get(flat, "enum") || json_object_get(flat, "const"))
+        return any && list_only(s, flat, none, x);
+    if (!any || !tern_schema_texts(s, flat, x->at, least, most, &x->named))
+        return false;
+    return x->named.n || (least <= 0 && most < 0) || tern_pattern_length(&x->named, least, most);
+}
+
+static bool read_object(struct tern_schema *s, json_t *node, struct object *x)
+{
+    json_t *names = json_object_get(node, "propertyNames");
+    if (!list_names(s, node, x) || !place_patterns(s, x) ||
+        !tern_schema_whole(s, node, x->at, "minProperties", &x->least) ||
+        !tern_schema_whole(s, node, x->at, "maxProperties", &x->most))
+        return false;
+    if (names && !json_is_true(names) && !narrow_names(s, names, x) &&
+        (s->failed || !tern_schema_drop(s, x->at, "propertyNames")))
+        return false;
+    const int64_t most = x->most > x->least ? x->most : x->least;
+    if ((most + 1) * (most + (int64_t)json_object_size(x->names) + 1) > MOST_PLACES) {
+        if (!tern_schema_drop(s, x->at, x->most > x->least ? "maxProperties" : "minProperties"))
+            return false;
+        x->least = 0;
+        x->most = -1;
+    }
+    x->counted = x->most >= 0 || x->least > 1;
     return true;
 }
 
@@ -381,13 +519,15 @@ bool tern_schema_object(struct tern_schema *s, json_t *node, const char *at, uin
 {
     struct object x = {.by_pattern = json_object_get(node, "patternProperties"),
                        .others = json_object_get(node, "additionalProperties"),
-                       .at = at, .rule = rule};
-    if (!list_names(s, node, &x))
-        return false;
-    const size_t n_kinds = write_kinds(s, &x, more);
+                       .at = at, .rule = rule, .most = -1};
+    const bool ok = read_object(s, node, &x);
+    const size_t n_kinds = ok ? write_kinds(s, &x, more) : SIZE_MAX;
+    tern_pattern_free(&x.named);
     if (n_kinds == SIZE_MAX)
         return s->failed ? false : tern_schema_fail(s, at, "names of members: no memory");
-    write_places(s, node, &x, n_kinds, more);
-    tern_out_print(s->o, "\"{\" ws r%u-a0", rule);
+    const int64_t last = x.most > x.least ? x.most : x.least;
+    write_places(s, node, &x, last > 1 ? last : 1, n_kinds, more);
+    tern_out_print(s->o, "\"{\" ws ");
+    write_place(&x, 0, 0, s->o);
     return !s->failed;
 }

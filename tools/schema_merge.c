@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_HOPS = 64, MOST_DEPTH = 4 };
+enum { MOST_HOPS = 64, MOST_DEPTH = 4, MOST_CROSSED = 64 };
 
 /* --- references --- */
 
@@ -153,11 +153,45 @@ static json_t *tighter(const char *key, json_t *a, json_t *b)
     return json_incref((least ? x >= y : x <= y) ? a : b);
 }
 
+/* Each of some alternatives with each of others; NULL: too many. */
+static json_t *cross(json_t *a, json_t *b)
+{
+    if (json_array_size(a) * json_array_size(b) > MOST_CROSSED)
+        return NULL;
+    json_t *out = json_array(), *x, *y;
+    size_t i, k;
+    json_array_foreach(a, i, x)
+        json_array_foreach(b, k, y)
+            json_array_append_new(out, both_or_false(x, y));
+    return out;
+}
+
+/* Patterns, or divisors, that all have to hold, in a list. */
+static json_t *join_all(json_t *a, json_t *b)
+{
+    json_t *x = json_is_array(a) ? json_incref(a) : json_pack("[O]", a);
+    json_t *y = json_is_array(b) ? json_incref(b) : json_pack("[O]", b);
+    json_t *out = join_lists(x, y, false);
+    json_decref(x);
+    json_decref(y);
+    return out;
+}
+
 /* A keyword that both have. NULL: they can not be one. */
 static json_t *merge_keyword(const char *key, json_t *a, json_t *b)
 {
     if (strcmp(key, "required") == 0)
         return join_lists(a, b, false);
+    if (strcmp(key, "anyOf") == 0)
+        return cross(a, b);
+    if (strcmp(key, "not") == 0)
+        return json_equal(a, b) ? json_incref(a) : json_pack("{s:[O,O]}", "anyOf", a, b);
+    if (strcmp(key, "pattern") == 0 || strcmp(key, "multipleOf") == 0)
+        return json_equal(a, b) ? json_incref(a) : join_all(a, b);
+    if (strcmp(key, "uniqueItems") == 0)
+        return json_boolean(json_is_true(a) || json_is_true(b));
+    if (strcmp(key, "propertyNames") == 0)
+        return both_or_false(a, b);
     if (strcmp(key, "enum") == 0)
         return join_lists(a, b, true);
     if (strcmp(key, "items") == 0 || strcmp(key, "additionalProperties") == 0)
@@ -190,6 +224,9 @@ json_t *tern_schema_merge(struct tern_schema *s, json_t *a, json_t *b, const cha
         return json_is_false(a) || json_is_true(b) ? a : b;
     if (!json_object_size(a))
         return b;
+    if (tern_schema_types(a) && tern_schema_types(b) &&
+        !(tern_schema_types(a) & tern_schema_types(b)))
+        return json_false();
     json_t *out = json_copy(a);
     if (!out || tern_schema_keep(s, out) == NULL)
         return NULL;
@@ -258,23 +295,25 @@ json_t *tern_schema_flatten(struct tern_schema *s, json_t *node, const char *at)
     snprintf(address, sizeof address, "%p", (void *)node);
     json_t *known = json_object_get(s->flat_of, address), *from = node;
     if (known && json_is_integer(known)) {
-        tern_schema_fail(s, at, "a reference comes back to itself");
+        if (!s->n_turning)
+            tern_schema_fail(s, at, "a reference comes back to itself");
         return NULL;
     }
     if (known)
         return json_array_get(known, 0);
     json_object_set_new(s->flat_of, address, json_integer(1)); /* it is being worked on */
-    for (int hops = 0; node && json_is_object(node) && (json_object_get(node, "$ref") ||
-                                                        json_object_get(node, "allOf")); hops++) {
+    for (int hops = 0; node && json_is_object(node); hops++) {
         if (hops == MOST_HOPS) {
             tern_schema_fail(s, at, "a reference comes back to itself");
             return NULL;
         }
-        node = flatten_once(s, node, at);
+        json_t *const before = node;
+        const bool refers = json_object_get(node, "$ref") || json_object_get(node, "allOf");
+        node = refers ? flatten_once(s, node, at) : tern_schema_rewrite(s, node, at);
+        if (node == before && !refers)
+            break;
     }
-    if (!node)
-        return NULL;
-    if (node == from) {
+    if (!node || node == from) {
         json_object_del(s->flat_of, address);
         return node;
     }

@@ -1,9 +1,13 @@
-/* schema_number.c: numbers between bounds, as an automaton over their digits.
+/* schema_number.c: numbers between bounds, and multiples, as automata over their digits.
  *
  * A number is compared with its bounds from the left: as long as its digits are those of a bound it
  * is tight to it, and the next digit may not pass the bound's; once it is not, any digit will do.
  * Where numbers are bounded they are written without an exponent, and with so few digits that
- * those which differ as text differ as doubles: no exclusive bound is met by rounding. */
+ * those which differ as text differ as doubles: no exclusive bound is met by rounding.
+ *
+ * A multiple of a / 10^k has, with k digits behind its point, digits that are a multiple of a: what
+ * is left over of those read so far is a state. It is decided by the digits, as for decimal
+ * numbers, and not by dividing doubles. */
 #include "tools/schema.h"
 
 #include <math.h>
@@ -12,6 +16,8 @@
 #include <string.h>
 
 enum { MOST_DIGITS = 18, MOST_FRACTION = 24, SURE_DIGITS = 15, SIZE = 48 };
+enum { MOST_LEFT_OVER = 1000, MOST_PLACES = 12, MOST_EDGES = 8000 };
+enum { MOST_STATES = 2 * MOST_LEFT_OVER + 2 };
 
 /* A bound's magnitude: digits before and behind the point; open: it is itself left out. */
 struct bound { char whole[SIZE], fraction[SIZE]; bool negative, open, none; };
@@ -20,6 +26,7 @@ struct range {
     struct tern_pattern *p;
     const struct bound *low, *high;
     bool integer;
+    size_t least;      /* without an upper bound: digits of those that are as long as the lower */
     size_t n_fraction; /* digits behind the point, at most */
     /* States by place and by whether they are tight to low and to high, plus 1. */
     uint32_t whole[MOST_DIGITS + 1][MOST_DIGITS + 1][4], fraction[MOST_FRACTION + 1][4];
@@ -102,11 +109,18 @@ static uint32_t fraction_state(struct range *r, size_t n, unsigned tight)
     return r->fraction[n][tight] - 1;
 }
 
+/* Whether so many digits are all of a number. Those that are longer than a lower bound, where there
+ * is no upper one, are one chain: of most digits, it ends wherever there are enough. */
+static bool is_whole(const struct range *r, size_t length, size_t n)
+{
+    return n == length || (r->high->none && length == MOST_DIGITS && n > r->least);
+}
+
 static uint32_t whole_state(struct range *r, size_t length, size_t n, unsigned tight)
 {
     uint32_t *known = &r->whole[length][n][tight];
     if (!*known)
-        *known = 1 + tern_pattern_state(r->p, n == length && may_end(r, 0, tight));
+        *known = 1 + tern_pattern_state(r->p, is_whole(r, length, n) && may_end(r, 0, tight));
     return *known - 1;
 }
 
@@ -147,8 +161,11 @@ static void add_range(struct tern_pattern *p, uint32_t from, const struct bound 
     r.low = low;
     r.high = high;
     r.integer = integer;
+    r.least = least;
     r.n_fraction = bound < SURE_DIGITS ? SURE_DIGITS - bound : 1;
     for (size_t length = least; length <= most; length++) {
+        if (high->none && length > least)
+            length = MOST_DIGITS;
         const unsigned tight = (length == least ? LOW : 0u) |
                                (!high->none && length == most ? HIGH : 0u);
         whole_edges(&r, length, 0, tight, from);
@@ -156,11 +173,12 @@ static void add_range(struct tern_pattern *p, uint32_t from, const struct bound 
             for (unsigned t = 0; t < 4; t++)
                 if (r.whole[length][n][t])
                     whole_edges(&r, length, n, t, r.whole[length][n][t] - 1);
-        for (unsigned t = 0; t < 4 && !integer; t++)
-            if (r.whole[length][length][t]) {
-                const uint32_t to = fraction_state(&r, 0, t);
-                tern_pattern_edge(p, r.whole[length][length][t] - 1, '.', '.', to);
-            }
+        for (size_t n = 1; n <= length && !integer; n++)
+            for (unsigned t = 0; t < 4; t++)
+                if (is_whole(&r, length, n) && r.whole[length][n][t]) {
+                    const uint32_t to = fraction_state(&r, 0, t);
+                    tern_pattern_edge(p, r.whole[length][n][t] - 1, '.', '.', to);
+                }
     }
     for (size_t n = 0; n < r.n_fraction && !integer; n++)
         for (unsigned t = 0; t < 4; t++)
@@ -168,34 +186,246 @@ static void add_range(struct tern_pattern *p, uint32_t from, const struct bound 
                 fraction_edges(&r, n, t);
 }
 
+/* --- multiples --- */
+
+/* A divisor as a / 10^k. False: it has more digits than are kept to. */
+static bool read_divisor(const json_t *divisor, uint32_t *a, uint32_t *k)
+{
+    char text[40];
+    uint64_t n = 0;
+    int exponent = 0;
+    bool point = false;
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*e", digits - 1, json_number_value(divisor));
+        if (strtod(text, NULL) == json_number_value(divisor))
+            break;
+    }
+    for (const char *p = text; *p && *p != 'e'; p++) {
+        point |= *p == '.';
+        exponent -= point && *p != '.';
+        n = *p == '.' ? n : 10 * n + (uint64_t)(*p - '0');
+    }
+    exponent += (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+    for (; exponent > 0 && n <= MOST_LEFT_OVER; exponent--)
+        n *= 10;
+    *a = (uint32_t)n;
+    *k = exponent < 0 ? (uint32_t)-exponent : 0;
+    return n > 0 && n * (uint64_t)(*k + 1) <= MOST_LEFT_OVER && *k <= MOST_PLACES;
+}
+
+/* State 1 + left over stands behind the whole digits, and behind i of the fraction i * a later. */
+static void add_multiples(struct tern_pattern *p, uint32_t a, uint32_t k)
+{
+    const uint32_t start = tern_pattern_state(p, false);
+    for (uint32_t i = 0; i <= k + (k > 0); i++) {
+        const uint32_t places = i ? i - 1 : 0; /* row 1: behind the point */
+        uint32_t power = 1; /* of ten, modulo a: places that are not there are zeros */
+        for (uint32_t n = places; n < k; n++)
+            power = power * 10 % a;
+        for (uint32_t r = 0; r < a; r++)
+            tern_pattern_state(p, i != 1 && r * power % a == 0);
+    }
+    tern_pattern_edge(p, start, '-', '-', start);
+    for (uint32_t d = 0; d < 10; d++)
+        tern_pattern_edge(p, start, '0' + d, '0' + d, 1 + d % a);
+    for (uint32_t i = 0; i <= k + (k > 0); i++)
+        for (uint32_t r = 0; r < a; r++) {
+            const uint32_t from = 1 + i * a + r;
+            const bool last = k > 0 && i == k + 1;
+            if (i == 0 && k > 0)
+                tern_pattern_edge(p, from, '.', '.', from + a);
+            if (last)
+                tern_pattern_edge(p, from, '0', '0', from);
+            for (uint32_t d = 0; d < 10 && !last; d++)
+                tern_pattern_edge(p, from, '0' + d, '0' + d,
+                                  1 + (i + (i > 0)) * a + (10 * r + d) % a);
+        }
+}
+
+/* Left-overs that lead to the same ones become one state: of 100, those of how many zeros end the
+ * number. Such are few or nearly all, so each is compared with all that are kept. */
+static void join_alike(const struct tern_pattern *p, uint32_t *class)
+{
+    uint32_t n = 0, before;
+    for (uint32_t i = 0; i < p->n; i++)
+        class[i] = p->states[i].accepts;
+    do {
+        uint32_t firsts[MOST_STATES], now[MOST_STATES];
+        before = n;
+        n = 0;
+        for (uint32_t i = 0; i < p->n; i++) {
+            const struct tern_pattern_state *s = &p->states[i];
+            uint32_t at = 0, k = 0;
+            for (; at < n; at++) {
+                const struct tern_pattern_state *t = &p->states[firsts[at]];
+                if (class[i] != class[firsts[at]] || s->n != t->n)
+                    continue;
+                for (k = 0; k < s->n && s->edges[k].first == t->edges[k].first &&
+                            s->edges[k].last == t->edges[k].last &&
+                            class[s->edges[k].to] == class[t->edges[k].to]; k++)
+                    ;
+                if (k == s->n)
+                    break;
+            }
+            now[i] = at;
+            if (at == n)
+                firsts[n++] = i;
+        }
+        memcpy(class, now, p->n * sizeof *class);
+    } while (n != before);
+}
+
+static void make_least(struct tern_pattern *p)
+{
+    uint32_t class[MOST_STATES], firsts[MOST_STATES], n = 0;
+    struct tern_pattern least = {.n = 0};
+    join_alike(p, class);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (class[i] == n) {
+            firsts[n++] = i;
+            tern_pattern_state(&least, p->states[i].accepts);
+        }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < p->states[firsts[i]].n; k++) {
+            const struct tern_pattern_edge e = p->states[firsts[i]].edges[k];
+            tern_pattern_edge(&least, i, e.first, e.last, class[e.to]);
+        }
+    tern_pattern_free(p);
+    *p = least;
+}
+
+static uint32_t n_edges(const struct tern_pattern *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        n += p->states[i].n;
+    return n;
+}
+
+/* False: it can not be kept to. */
+static bool narrow_by_divisors(struct tern_schema *s, struct tern_pattern *p, json_t *divisor,
+                               const char *at)
+{
+    uint32_t a, k;
+    if (json_is_array(divisor)) {
+        bool ok = true;
+        for (size_t i = 0; ok && i < json_array_size(divisor); i++)
+            ok = narrow_by_divisors(s, p, json_array_get(divisor, i), at);
+        return ok;
+    }
+    if (!json_is_number(divisor) || !(json_number_value(divisor) > 0))
+        return tern_schema_fail(s, at, "keyword 'multipleOf': a number above 0 needed");
+    struct tern_pattern by = {.n = 0}, met;
+    if (!read_divisor(divisor, &a, &k))
+        return false;
+    add_multiples(&by, a, k);
+    make_least(&by);
+    const bool ok = tern_pattern_meet(&met, p, &by, true) && n_edges(&met) <= MOST_EDGES;
+    tern_pattern_free(&by);
+    tern_pattern_free(ok ? p : &met);
+    *p = ok ? met : *p;
+    return ok;
+}
+
+/* Where there are no bounds but those of digits, there may be any number of these instead. */
+static bool divide(struct tern_schema *s, struct tern_pattern *p, json_t *divisor, bool bounded,
+                   bool integer, const char *at)
+{
+    if (narrow_by_divisors(s, p, divisor, at))
+        return true;
+    if (s->failed || bounded)
+        return false;
+    tern_pattern_free(p);
+    return tern_schema_narrow_regex(s, p, integer ? "^-?(0|[1-9][0-9]*)$" :
+                                    "^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$", true, at, "multipleOf") &&
+           narrow_by_divisors(s, p, divisor, at);
+}
+
+/* --- what not names --- */
+
+static bool leave_out(struct tern_schema *s, struct tern_pattern *p, json_t *out, const char *at)
+{
+    json_t *list = json_object_get(out, "enum"), *only = json_object_get(out, "const"), *one;
+    size_t i;
+    bool ok = true;
+    list = only ? json_pack("[O]", only) : json_incref(list);
+    if (json_object_get(out, "type"))
+        ok = tern_schema_narrow_regex(s, p, "^-?[0-9]+(\\.0*)?$", false, at, "not");
+    json_array_foreach(list, i, one) {
+        char text[400], regex[480];
+        int digits = 0;
+        if (!ok || !json_is_number(one))
+            continue;
+        do
+            snprintf(text, sizeof text, "%.*f", digits, json_number_value(one));
+        while (strtod(text, NULL) != json_number_value(one) && digits++ < MOST_FRACTION);
+        const char *point = strchr(text, '.'), *sign = json_number_value(one) == 0 ? "-?" : "";
+        if (point)
+            snprintf(regex, sizeof regex, "^%.*s\\.%s0*$", (int)(point - text), text, point + 1);
+        else
+            snprintf(regex, sizeof regex, "^%s%s(\\.0+)?$", sign, text);
+        ok = tern_schema_narrow_regex(s, p, regex, false, at, "not");
+    }
+    json_decref(list);
+    json_array_foreach(json_object_get(out, "anyOf"), i, one)
+        ok = ok && leave_out(s, p, one, at);
+    return ok;
+}
+
+/* --- all of it --- */
+
+static void add_bounded(struct tern_pattern *p, const struct bound *low, const struct bound *high,
+                        bool integer)
+{
+    const struct bound zero = {.whole = "0"}, zero_open = {.whole = "0", .open = true};
+    const uint32_t start = tern_pattern_state(p, false);
+    if (high->none || !high->negative)
+        add_range(p, start, low->none || low->negative ? &zero : low, high, integer);
+    if (low->none || low->negative) {
+        const uint32_t minus = tern_pattern_state(p, false);
+        const bool left_out = !high->none && is_zero(high) && high->open;
+        tern_pattern_edge(p, start, '-', '-', minus);
+        add_range(p, minus, !high->none && high->negative ? high : left_out ? &zero_open : &zero,
+                  low, integer);
+    }
+}
+
+static bool names_numbers(const json_t *out)
+{
+    json_t *list = json_object_get(out, "enum"), *any = json_object_get(out, "anyOf");
+    bool found = json_object_get(out, "type") || json_is_number(json_object_get(out, "const"));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        found |= json_is_number(json_array_get(list, i));
+    for (size_t i = 0; i < json_array_size(any); i++)
+        found |= names_numbers(json_array_get(any, i));
+    return found;
+}
+
 bool tern_schema_number(struct tern_schema *s, json_t *node, const char *at, uint32_t rule,
                         bool integer, struct tern_out *more)
 {
     static const char *const least[2] = {"minimum", "exclusiveMinimum"};
     static const char *const most[2] = {"maximum", "exclusiveMaximum"};
-    const struct bound zero = {.whole = "0"}, zero_open = {.whole = "0", .open = true};
+    json_t *divisor = json_object_get(node, "multipleOf"), *out = json_object_get(node, "not");
     struct bound low, high;
     struct tern_pattern p = {.n = 0};
     char name[40];
     if (!read_bound(s, node, at, least, true, &low) || !read_bound(s, node, at, most, false, &high))
         return false;
-    if (low.none && high.none) {
+    out = names_numbers(out) ? out : NULL;
+    if (low.none && high.none && !divisor && !out) {
         tern_out_print(s->o, integer ? "integer" : "number");
         return true;
     }
-    const uint32_t start = tern_pattern_state(&p, false);
-    if (high.none || !high.negative)
-        add_range(&p, start, low.none || low.negative ? &zero : &low, &high, integer);
-    if (low.none || low.negative) {
-        const uint32_t minus = tern_pattern_state(&p, false);
-        const bool left_out = !high.none && is_zero(&high) && high.open;
-        tern_pattern_edge(&p, start, '-', '-', minus);
-        add_range(&p, minus, !high.none && high.negative ? &high : left_out ? &zero_open : &zero,
-                  &low, integer);
-    }
+    add_bounded(&p, &low, &high, integer);
+    const bool bounded = !low.none || !high.none;
+    bool ok = !divisor || divide(s, &p, divisor, bounded, integer, at) ||
+              (!s->failed && tern_schema_drop(s, at, "multipleOf"));
+    ok = ok && (!out || leave_out(s, &p, out, at));
     snprintf(name, sizeof name, "r%u-n%d", rule, integer);
     tern_out_print(s->o, "%s-0", name);
-    tern_pattern_write(&p, more, name, "\"\"");
+    if (ok)
+        tern_pattern_write(&p, more, name, "\"\"");
     tern_pattern_free(&p);
-    return true;
+    return ok;
 }

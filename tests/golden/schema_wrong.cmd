@@ -1,3 +1,3 @@
 # exit 3
-echo '{"properties": {"a": {"type": "array", "contains": {"type": "integer"}}}}' > s.json
+echo '{"properties": {"a": {"type": "array", "uniqueItems": true, "items": {"type": "integer"}}}}' > s.json
 $TERN schema s.json

@@ -9,12 +9,15 @@ the source package of jsonschema carries (TERN_SCHEMA_SUITE names the folder of 
 a schema is not refused, no document is accepted that is not valid. Valid ones that are refused are
 counted: members out of order, whole numbers written as 1.0.
 """
+import decimal
 import glob
 import json
 import os
 import subprocess
 import sys
 import tempfile
+
+from growing import DOCUMENTS, GROWING, INTEGER, STRING, closed
 
 try:
     import jsonschema
@@ -23,26 +26,8 @@ except ImportError:
     sys.exit(77)
 
 tern, tiny = sys.argv[1:3]
-STRING, INTEGER = {"type": "string"}, {"type": "integer"}
-
-
-def closed(**properties):
-    return {"type": "object", "properties": properties, "required": list(properties),
-            "additionalProperties": False}
-
-
 # Ten that grow, and what each of the other keywords does: schema, valid and wrong documents.
-GROWING = [closed(**{f"field{i}": [STRING, INTEGER, {"type": "boolean"},
-                                   {"type": "string", "maxLength": 40},
-                                   {"type": "array", "items": {"type": "number"}, "maxItems": 4},
-                                   {"enum": ["red", "green", "blue"]},
-                                   {"type": "string", "format": "date"},
-                                   {"type": "integer", "minimum": 1, "maximum": 5000}][i % 8]
-                     for i in range(n)}) for n in (1, 2, 3, 5, 8, 10, 13, 16, 20, 24)]
-VALUES = ["a \"b\" \\ \u00e9\u65e5", 17, True, "short", [1, 2.5, -3e-7], "green", "2024-02-29",
-          4999]
-CASES = [(s, [{k: VALUES[i % 8] for i, k in enumerate(s["properties"])}], [{}, [], None])
-         for s in GROWING]
+CASES = [(s, [doc], [{}, [], None]) for s, doc in zip(GROWING, DOCUMENTS)]
 CASES += [
     ({"type": "object", "properties": {"a": INTEGER, "b": STRING}, "required": ["b"]},
      [{"b": "x"}, {"a": 1, "b": "x"}, {"a": 1, "b": "", "c": [None, {"d": 1}]}],
@@ -99,10 +84,86 @@ CASES += [
     ({"type": "number"}, [0, -1.5, 1e-07, 1.5e+300], ["x"]),
     ({}, [None, {"a": [1, {"b": "c"}]}, "x", 1.5], []),
 ]
+CASES += [
+    ({"type": "integer", "multipleOf": 3}, [0, 3, -9, 123456789], [1, -2, 100]),
+    ({"type": "integer", "multipleOf": 7, "minimum": 10, "maximum": 100}, [14, 98], [7, 15, 105]),
+    ({"type": "number", "multipleOf": 100, "minimum": 0}, [0, 500, 12300], [50, -100, 101]),
+    ({"type": "number", "multipleOf": 0.5}, [0.5, -1.5, 3], [0.25, 1.75]),
+    ({"type": "number", "multipleOf": 0.01, "exclusiveMinimum": 0, "maximum": 1000},
+     [19.99, 0.01, 5, 1000], [0, 0.001, 12.345, 1000.01]),
+    ({"type": "object", "properties": {"kind": {"enum": ["a", "b"]}, "x": INTEGER, "y": STRING},
+      "required": ["kind"], "if": {"properties": {"kind": {"const": "a"}}},
+      "then": {"required": ["x"]}, "else": {"required": ["y"]}},
+     [{"kind": "a", "x": 1}, {"kind": "b", "y": "s"}, {"kind": "a", "x": 1, "y": "s"}],
+     [{"kind": "a"}, {"kind": "b", "x": 1}, {"kind": "a", "y": "s"}]),
+    ({"type": "object", "properties": {"country": STRING, "code": STRING},
+      "if": {"properties": {"country": {"const": "NL"}}, "required": ["country"]},
+      "then": {"properties": {"code": {"pattern": "^[0-9]{4} [A-Z]{2}$"}}},
+      "else": {"properties": {"code": {"pattern": "^[0-9]{5}$"}}}},
+     [{}, {"country": "NL", "code": "1234 AB"}, {"country": "US", "code": "12345"},
+      {"code": "12345"}, {"country": "NLX"}],
+     [{"country": "NL", "code": "12345"}, {"country": "US", "code": "1234 AB"}]),
+    ({"if": {"type": "string"}, "then": {"minLength": 2}, "else": {"type": "integer"}},
+     ["ab", 5], ["a", None, []]),
+    ({"type": "string", "not": {"enum": ["a", "bc"]}}, ["b", "abc", ""], ["a", "bc"]),
+    ({"type": "string", "not": {"pattern": "^x"}}, ["a", "", "ax"], ["x", "xa"]),
+    ({"not": {"type": ["object", "array"]}}, [1, "x", None, True], [{}, []]),
+    ({"type": "number", "not": {"type": "integer"}}, [1.5, -0.25], [1, 0]),
+    ({"type": "integer", "not": {"const": 7}}, [6, 77, -7], [7]),
+    ({"enum": ["a", "b", 3, None], "not": {"type": "string"}}, [3, None], ["a"]),
+    ({"type": ["null", "boolean"], "not": {"enum": [True, None]}}, [False], [True, None]),
+    ({"type": "object", "not": {"required": ["a"]}}, [{}, {"b": 1}], [{"a": 1}]),
+    ({"not": {"not": {"type": "integer"}}}, [1], ["x", 1.5]),
+    ({"not": {"anyOf": [{"type": "object"}, {"type": "array"}, {"maxLength": 3}]}},
+     ["four"], [{}, "abc", 1]),
+    ({"type": "array", "items": {"type": ["integer", "string"]}, "contains": STRING, "maxItems": 3},
+     [["a"], [1, "a", 2], ["a", "b"]], [[], [1], [1, 2, 3], [1, 2, 3, "a"]]),
+    ({"type": "array", "items": {"enum": [1, 2, 3]}, "contains": {"const": 2}, "maxContains": 2},
+     [[2], [1, 2, 3, 2, 1]], [[], [1], [2, 2, 2]]),
+    ({"type": "array", "prefixItems": [INTEGER], "contains": {"const": "x"}, "minContains": 2,
+      "minItems": 3}, [[1, "x", "x"], [1, None, "x", 2, "x"]], [[1, "x"], ["x", "x", "x"]]),
+    ({"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True, "minItems": 1},
+     [["a"], ["b", "a", "c"]], [[], ["a", "a"], ["a", "b", "a"]]),
+    ({"type": "object", "properties": {"a": INTEGER, "b": INTEGER, "c": INTEGER},
+      "additionalProperties": False, "minProperties": 2},
+     [{"a": 1, "c": 1}, {"a": 1, "b": 2, "c": 3}], [{}, {"a": 1}]),
+    ({"type": "object", "properties": {"a": INTEGER, "b": INTEGER}, "additionalProperties": INTEGER,
+      "maxProperties": 3, "minProperties": 2},
+     [{"a": 1, "b": 2}, {"a": 1, "x": 2}, {"b": 1, "x": 2, "y": 3}],
+     [{"a": 1}, {"x": 1}, {"a": 1, "b": 2, "x": 3, "y": 4}]),
+    ({"type": "object", "propertyNames": {"pattern": "^[a-z]{1,3}$"}, "properties": {"ab": INTEGER},
+      "additionalProperties": STRING}, [{}, {"ab": 1, "xyz": "s"}], [{"abcd": "s"}, {"A": "s"}]),
+    ({"type": "object", "properties": {"n_x": {"minimum": 3}},
+      "patternProperties": {"^n_": INTEGER}, "additionalProperties": False},
+     [{"n_x": 3, "n_y": 1}], [{"n_x": 2}, {"n_x": 3.5}, {"x": 1}]),
+    ({"type": "object", "properties": {"card": STRING, "address": STRING},
+      "additionalProperties": False, "dependentRequired": {"card": ["address"]}},
+     [{}, {"address": "x"}, {"card": "x", "address": "y"}], [{"card": "x"}]),
+    ({"type": "object", "properties": {"card": STRING, "address": STRING},
+      "additionalProperties": False,
+      "dependentSchemas": {"card": {"properties": {"address": {"minLength": 2}}}}},
+     [{"address": "x"}, {"card": "x", "address": "yy"}], [{"card": "x", "address": "y"}]),
+    ({"oneOf": [{"type": "object", "properties": {"a": INTEGER}, "required": ["a"]},
+                {"type": "object", "properties": {"b": INTEGER}, "required": ["b"]}],
+      "additionalProperties": INTEGER}, [{"a": 1}, {"b": 1}], [{}, {"a": 1, "b": 2}]),
+    ({"allOf": [{"pattern": "^a"}, {"pattern": "b$"}], "type": "string"}, ["ab", "axb"],
+     ["a", "b", "ba"]),
+]
 # What can not be kept to is refused by name.
-REFUSED = {"not": {}, "if": {}, "contains": {}, "uniqueItems": True, "multipleOf": 3,
-           "minProperties": 2, "propertyNames": {"maxLength": 3}, "dependentRequired": {"a": ["b"]},
-           "unevaluatedProperties": False}
+REFUSED = {"not": {"format": "date"}, "uniqueItems": True, "multipleOf": 0.12345678,
+           "unevaluatedProperties": False, "unevaluatedItems": False, "$dynamicRef": "#x",
+           "propertyNames": {"oneOf": [{}]}}
+
+
+def multiple_of(_, divisor, value, __):
+    """As decimal numbers, not as doubles: 19.99 is a multiple of 0.01."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if decimal.Decimal(repr(value)) % decimal.Decimal(repr(divisor)):
+            yield jsonschema.ValidationError(f"{value} is not a multiple of {divisor}")
+
+
+Validator = jsonschema.validators.extend(jsonschema.Draft202012Validator,
+                                         {"multipleOf": multiple_of})
 
 
 def forms(doc):
@@ -122,7 +183,7 @@ def match(folder, schema, text):
 def check_documents(folder):
     wrong = 0
     for schema, valid, invalid in CASES:
-        checker = jsonschema.Draft202012Validator(
+        checker = Validator(
             schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
         for doc in valid:
             for text in forms(doc):
@@ -160,7 +221,7 @@ def check_samples(folder, model, n_seeds, n_tokens):
             print(f"{json.dumps(schema)[:200]}: {done.stderr[-300:]}")
             wrong += 1
             continue
-        checker = jsonschema.Draft202012Validator(
+        checker = Validator(
             schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
         for line in done.stdout.splitlines():
             answer = json.loads(line)

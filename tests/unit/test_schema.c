@@ -1,0 +1,303 @@
+/* test_schema.c: JSON schemas, the documents that they let in, and what can not be kept to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/schema.h"
+
+enum { SCRATCH = 16 << 20, MEMORY = 4 << 20 };
+
+struct fixture { void *mem, *scratch; char line[TERN_ARGS_LINE]; };
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    f->mem = aligned_alloc(64, MEMORY);
+    f->scratch = aligned_alloc(64, SCRATCH);
+    *state = f;
+    return !f->mem || !f->scratch;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    free(f->mem);
+    free(f->scratch);
+    free(f);
+    return 0;
+}
+
+/* dropped: reports, or NULL for a strict setting. */
+static tern_grammar *compile(struct fixture *f, const char *schema, struct tern_out *dropped)
+{
+    static struct tern_out gbnf;
+    tern_grammar *g = NULL;
+    tern_error err = {0};
+    size_t used;
+    f->line[0] = 0;
+    tern_out_open(&gbnf, -1);
+    const bool ok = tern_schema_write((tern_text){schema, strlen(schema)}, &gbnf, dropped, f->line);
+    assert_true(ok == (f->line[0] == 0));
+    if (ok && tern_grammar_compile((tern_memory){f->mem, MEMORY},
+                                   (tern_memory){f->scratch, SCRATCH},
+                                   (tern_text){gbnf.grown, gbnf.n}, NULL, &g, &used, &err)) {
+        snprintf(f->line, sizeof f->line, "%.200s", err.text);
+        g = NULL;
+    }
+    tern_out_free(&gbnf);
+    return g;
+}
+
+static bool takes(const tern_grammar *g, const char *text)
+{
+    static tern_grammar_state s;
+    tern_grammar_start(g, &s);
+    return tern_grammar_advance(&s, text, strlen(text)) == strlen(text) &&
+           tern_grammar_may_end(&s);
+}
+
+struct row { const char *schema, *in, *out; };
+
+/* in and out: documents with a NUL each, and an empty one behind the last. */
+static void expect(struct fixture *f, const struct row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        tern_grammar *g = compile(f, rows[i].schema, NULL);
+        if (!g)
+            fail_msg("%s: %s", rows[i].schema, f->line);
+        for (const char *p = rows[i].in; *p; p += strlen(p) + 1)
+            if (!takes(g, p))
+                fail_msg("%s refuses %s", rows[i].schema, p);
+        for (const char *p = rows[i].out; *p; p += strlen(p) + 1)
+            if (takes(g, p))
+                fail_msg("%s takes %s", rows[i].schema, p);
+    }
+}
+
+static void expect_wrong(struct fixture *f, const char *schema, const char *part)
+{
+    if (compile(f, schema, NULL))
+        fail_msg("%s is let through", schema);
+    if (!strstr(f->line, part))
+        fail_msg("%s: %s", schema, f->line);
+}
+
+/* None of these is accepted and then not kept to. */
+static void keywords_are_kept_to_or_refused_by_name(void **state)
+{
+    struct fixture *f = *state;
+    static const struct row kept[] = {
+        {"{\"type\":\"integer\",\"minimum\":5,\"maximum\":12}", "5\0" "12\0" "9\0", "4\0" "13\0"},
+        {"{\"type\":\"integer\",\"multipleOf\":4}", "0\0" "-8\0" "104\0", "2\0" "10\0" "7\0"},
+        {"{\"const\":\"a\"}", "\"a\"\0", "\"b\"\0"},
+        {"{\"type\":\"string\",\"not\":{\"const\":\"a\"}}", "\"b\"\0" "\"\"\0" "\"aa\"\0",
+         "\"a\"\0"},
+        {"{\"allOf\":[{\"minimum\":3},{\"type\":\"integer\",\"maximum\":4}]}", "3\0" "4\0",
+         "2\0" "5\0"},
+        {"{\"type\":\"string\",\"format\":\"ipv4\"}", "\"1.2.3.4\"\0", "\"1.2.3\"\0"},
+        {"{\"type\":\"array\",\"items\":{\"enum\":[1,2]},\"uniqueItems\":true}",
+         "[]\0[1]\0[2,1]\0", "[1,1]\0[1,2,1]\0"},
+        {"{\"patternProperties\":{\"^a\":{\"type\":\"integer\"}},\"type\":\"object\"}",
+         "{}\0{\"ab\":1}\0{\"b\":\"x\"}\0", "{\"ab\":\"x\"}\0"},
+        {"{\"type\":\"object\",\"propertyNames\":{\"maxLength\":2}}", "{\"ab\":1}\0{}\0",
+         "{\"abc\":1}\0"},
+        {"{\"type\":\"array\",\"prefixItems\":[{\"type\":\"null\"}],\"items\":{\"const\":1}}",
+         "[]\0[null]\0[null,1,1]\0", "[1]\0[null,2]\0"},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},"
+         "\"dependentRequired\":{\"a\":[\"b\"]}}", "{}\0{\"b\":1}\0{\"a\":1,\"b\":2}\0",
+         "{\"a\":1}\0"},
+        {"{\"type\":\"array\",\"contains\":{\"type\":\"null\"}}", "[null]\0[1,null]\0",
+         "[]\0[1]\0"},
+        {"{\"type\":\"object\",\"minProperties\":1,\"maxProperties\":2}",
+         "{\"a\":1}\0{\"a\":1,\"b\":2}\0", "{}\0{\"a\":1,\"b\":2,\"c\":3}\0"},
+    };
+    static const char *const refused[][2] = {
+        {"{\"type\":\"array\",\"uniqueItems\":true}", "'uniqueItems'"},
+        {"{\"type\":\"number\",\"multipleOf\":0.123456}", "'multipleOf'"},
+        {"{\"not\":{\"format\":\"date\"}}", "'not'"},
+        {"{\"if\":{\"format\":\"date\"},\"then\":{\"minLength\":3}}", "'if'"},
+        {"{\"type\":\"string\",\"format\":\"hostname-or-so\"}", "format: hostname-or-so"},
+        {"{\"properties\":{\"a\":{\"unevaluatedProperties\":false}}}", "'unevaluatedProperties'"},
+        {"{\"type\":\"thing\"}", "'type'"},
+        {"{\"type\":\"integer\",\"multipleOf\":0}", "'multipleOf'"},
+    };
+    expect(f, kept, sizeof kept / sizeof *kept);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        expect_wrong(f, refused[i][0], refused[i][1]);
+}
+
+static void what_is_dropped_is_reported_with_its_place(void **state)
+{
+    struct fixture *f = *state;
+    static struct tern_out dropped;
+    tern_out_open(&dropped, -1);
+    tern_grammar *g = compile(f, "{\"properties\":{\"a\":{\"type\":\"array\",\"uniqueItems\":true},"
+                                 "\"b\":{\"not\":{\"format\":\"date\"}}}}", &dropped);
+    assert_non_null(g);
+    assert_true(takes(g, "{\"a\":[1,1],\"b\":\"2024-01-01\"}"));
+    tern_out_put(&dropped, "", 1);
+    assert_string_equal(dropped.grown,
+                        "at #/properties/a: keyword 'uniqueItems' is dropped\n"
+                        "at #/properties/b: keyword 'not' is dropped\n");
+    tern_out_free(&dropped);
+}
+
+static void references_are_followed_within_the_schema_alone(void **state)
+{
+    struct fixture *f = *state;
+    static const struct row kept[] = {
+        {"{\"$defs\":{\"childresources\":{\"type\":\"array\",\"items\":{\"$ref\":"
+         "\"#/$defs/childresource\"}},\"childresource\":{\"type\":\"object\",\"properties\":"
+         "{\"r\":{\"$ref\":\"#/$defs/childresources\"}}}},\"$ref\":\"#/$defs/childresources\"}",
+         "[]\0[{}]\0[{\"r\":[{\"r\":[]},{}]}]\0", "{}\0[[]]\0"},
+        {"{\"anyOf\":[{\"type\":\"null\"},{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}}]}",
+         "null\0[null,[[]]]\0", "[1]\0"},
+        {"{\"$defs\":{\"a/b\":{\"const\":1},\"c~d\":{\"const\":2},\"e%f\":{\"const\":3}},"
+         "\"anyOf\":[{\"$ref\":\"#/$defs/a~1b\"},{\"$ref\":\"#/$defs/c~0d\"},"
+         "{\"$ref\":\"#/$defs/e%25f\"}]}", "1\0" "2\0" "3\0", "4\0"},
+        {"{\"$defs\":{\"n\":{\"type\":\"integer\",\"minimum\":3}},\"$ref\":\"#/$defs/n\","
+         "\"maximum\":5}", "3\0" "5\0", "2\0" "6\0"},
+    };
+    expect(f, kept, sizeof kept / sizeof *kept);
+    expect_wrong(f, "{\"$ref\":\"#\"}", "comes back to itself");
+    expect_wrong(f, "{\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},\"b\":{\"$ref\":\"#/$defs/a\"}},"
+                    "\"$ref\":\"#/$defs/a\"}", "comes back to itself");
+    expect_wrong(f, "{\"$ref\":\"#/$defs/none\"}", "leads nowhere");
+    expect_wrong(f, "{\"$ref\":\"https://example.com/schema.json\"}", "is not within this schema");
+    expect_wrong(f, "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},"
+                    "\"required\":[\"a\"]}", "can never come to its end");
+}
+
+static void expressions_are_read_or_refused_with_their_place(void **state)
+{
+    struct fixture *f = *state;
+    static const struct row kept[] = {
+        {"{\"type\":\"string\",\"pattern\":\"(?:ab)+\"}", "\"xabab\"\0", "\"a\"\0"},
+        {"{\"type\":\"string\",\"pattern\":\"^(?:a|(?<n>b)){2}$\"}", "\"ab\"\0", "\"abc\"\0"},
+    };
+    static const char *const wrong[] = {
+        "((((", "*a", "(?<=x)+", "a{2,1}", "a{,}", "[z-a]", "[", "\\\\", "foo**", "a)", "(?=a)",
+        "a{99999}", "\\\\1", "\\\\bword", "x{3,4}{5}",
+    };
+    expect(f, kept, sizeof kept / sizeof *kept);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char schema[200];
+        snprintf(schema, sizeof schema, "{\"type\":\"string\",\"pattern\":\"%s\"}", wrong[i]);
+        expect_wrong(f, schema, "schema: at #: keyword 'pattern': ");
+        assert_non_null(strstr(f->line, "character"));
+    }
+}
+
+static void deep_or_wide_expressions_take_bounded_work(void **state)
+{
+    struct fixture *f = *state;
+    char *schema = malloc(400000);
+    const clock_t start = clock();
+    for (int kind = 0; kind < 3; kind++) {
+        size_t at = (size_t)sprintf(schema, "{\"type\":\"string\",\"pattern\":\"^");
+        for (int i = 0; i < (kind == 0 ? 60000 : 60); i++)
+            at += (size_t)sprintf(schema + at, kind == 0 ? "(" : kind == 1 ? "(a|b|" : "(a?b?");
+        if (kind == 2)
+            for (int i = 0; i < 60; i++)
+                at += (size_t)sprintf(schema + at, "){0,9}");
+        sprintf(schema + at, "$\"}");
+        expect_wrong(f, schema, "'pattern'");
+    }
+    /* Dates with nested alternatives, of 240 characters. */
+    size_t at = (size_t)sprintf(schema, "{\"type\":\"string\",\"pattern\":\"^(");
+    for (int i = 0; i < 8; i++)
+        at += (size_t)sprintf(schema + at, "(20[0-9]{2}|19[0-9]{2})-(0[1-9]|1[0-2])|");
+    sprintf(schema + at, "x)$\"}");
+    assert_non_null(compile(f, schema, NULL));
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 10.0);
+    free(schema);
+}
+
+static void large_bounds_are_counted_at_any_depth(void **state)
+{
+    struct fixture *f = *state;
+    static const int bounds[] = {1999, 2000, 2001, 1000000};
+    static char text[3000];
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+        for (int depth = 1; depth <= 4; depth++) {
+            char schema[1000] = "", tail[16] = "";
+            for (int d = 0; d < depth; d++) {
+                strcat(schema, "{\"type\":\"object\",\"properties\":{\"a\":");
+                strcat(tail, "}}");
+            }
+            sprintf(schema + strlen(schema), "{\"type\":\"string\",\"maxLength\":%d}%s", bounds[i],
+                    tail);
+            tern_grammar *g = compile(f, schema, NULL);
+            assert_non_null(g);
+            for (int length = 1998; length <= 2003; length++) {
+                size_t at = 0;
+                for (int d = 0; d < depth; d++)
+                    at += (size_t)sprintf(text + at, "{\"a\":");
+                text[at++] = '"';
+                memset(text + at, 'x', (size_t)length);
+                at += (size_t)length;
+                text[at++] = '"';
+                memset(text + at, '}', (size_t)depth);
+                text[at + (size_t)depth] = 0;
+                assert_true(takes(g, text) == (length <= bounds[i]));
+            }
+        }
+    tern_grammar_info info;
+    tern_grammar *g = compile(f, "{\"type\":\"array\",\"items\":{\"type\":\"null\"},"
+                                 "\"maxItems\":100000}", NULL);
+    assert_non_null(g);
+    tern_grammar_describe(g, &info);
+    assert_in_range(info.n_states, 1, 100);
+    assert_null(compile(f, "{\"type\":\"string\",\"minLength\":5,\"maxLength\":4}", NULL));
+    assert_non_null(strstr(f->line, "can never come to its end"));
+}
+
+/* What a schema leaves out is found by turning it round: without end for one that is in a circle,
+ * and for many that refer to one another. */
+static void turning_round_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    char *schema = malloc(100000);
+    size_t at = (size_t)sprintf(schema, "{\"not\":{\"$ref\":\"#/$defs/d0\"},\"$defs\":{");
+    for (int i = 0; i < 12; i++) {
+        at += (size_t)sprintf(schema + at, "\"d%d\":{\"properties\":{", i);
+        for (int k = 0; k < 20; k++)
+            at += (size_t)sprintf(schema + at, "%s\"p%d\":{\"$ref\":\"#/$defs/d%d\"}",
+                                  k ? "," : "", k, i + 1);
+        at += (size_t)sprintf(schema + at, "}},");
+    }
+    sprintf(schema + at, "\"d12\":{\"const\":1}}}");
+    const clock_t start = clock();
+    expect_wrong(f, schema, "'not' can not be enforced");
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 10.0);
+    free(schema);
+    expect_wrong(f, "{\"not\":{\"properties\":{\"a\":{\"$ref\":\"#\"}}}}", "'not'");
+    expect_wrong(f, "{\"type\":\"object\",\"if\":{\"properties\":{\"a\":{\"$ref\":\"#\"}}},"
+                    "\"then\":{\"required\":[\"b\"]}}", "'if'");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(keywords_are_kept_to_or_refused_by_name, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_dropped_is_reported_with_its_place, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(references_are_followed_within_the_schema_alone, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(expressions_are_read_or_refused_with_their_place, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(deep_or_wide_expressions_take_bounded_work, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(large_bounds_are_counted_at_any_depth, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(turning_round_is_bounded, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
