@@ -81,7 +81,7 @@ static int finish(tern_grammar_state *s, tern_text text, struct tern_out *o)
 }
 
 /* The token that follows at a place: how many of its bytes are the text's; a space that a tokenizer
- * puts before the first word, and behind a control token, is not. SIZE_MAX: it spells other text. */
+ * puts before the first word, and behind a control token, is not. SIZE_MAX: it spells another. */
 static size_t spell(const tern_model *model, tern_token token, tern_text text, size_t at,
                     char *bytes, size_t *skipped)
 {
