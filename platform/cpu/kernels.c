@@ -45,29 +45,29 @@ void tern_install_i8mm(struct tern_kernels *k);
 
 const struct tern_cpu_variant tern_cpu_variants[] = {
 #if TERN_HAVE_AVX2
-    {"avx2", TERN_CPU_AVX2, tern_install_avx2, false},
+    {"avx2", TERN_CPU_AVX2, tern_install_avx2},
 #endif
 #if TERN_HAVE_AVX_VNNI
-    {"avx_vnni", TERN_CPU_AVX2 | TERN_CPU_AVX_VNNI, tern_install_avx_vnni, false},
+    {"avx_vnni", TERN_CPU_AVX2 | TERN_CPU_AVX_VNNI, tern_install_avx_vnni},
 #endif
 #if TERN_HAVE_AVX512_VNNI
     {"avx512_vnni", TERN_CPU_AVX2 | TERN_CPU_AVX512 | TERN_CPU_AVX512_VNNI,
-     tern_install_avx512_vnni, false},
+     tern_install_avx512_vnni},
 #endif
 #if TERN_HAVE_AMX_INT8
     {"amx_int8", TERN_CPU_AVX2 | TERN_CPU_AVX512 | TERN_CPU_AVX512_VNNI | TERN_CPU_AMX_INT8,
-     tern_install_amx_int8, true},
+     tern_install_amx_int8},
 #endif
 #if TERN_HAVE_NEON
-    {"neon", TERN_CPU_NEON, tern_install_neon, false},
+    {"neon", TERN_CPU_NEON, tern_install_neon},
 #endif
 #if TERN_HAVE_DOTPROD
-    {"dotprod", TERN_CPU_NEON | TERN_CPU_DOTPROD, tern_install_dotprod, false},
+    {"dotprod", TERN_CPU_NEON | TERN_CPU_DOTPROD, tern_install_dotprod},
 #endif
 #if TERN_HAVE_I8MM
-    {"i8mm", TERN_CPU_NEON | TERN_CPU_DOTPROD | TERN_CPU_I8MM, tern_install_i8mm, false},
+    {"i8mm", TERN_CPU_NEON | TERN_CPU_DOTPROD | TERN_CPU_I8MM, tern_install_i8mm},
 #endif
-    {NULL, 0, NULL, false},
+    {NULL, 0, NULL},
 };
 
 static const char *choose(struct tern_kernels *k, uint32_t features, const char *limit)
@@ -78,7 +78,7 @@ static const char *choose(struct tern_kernels *k, uint32_t features, const char 
         return last;
     for (const struct tern_cpu_variant *v = tern_cpu_variants; v->name; v++) {
         const bool is_limit = limit && strcmp(limit, v->name) == 0;
-        if ((v->needs & features) == v->needs && (is_limit || !v->by_name)) {
+        if ((v->needs & features) == v->needs) {
             v->install(k);
             last = v->name;
         }

@@ -201,7 +201,6 @@ struct tern_cpu_variant {
     const char *name;
     uint32_t needs;
     void (*install)(struct tern_kernels *k);
-    bool by_name; /* installed only where it is the limit: not yet to be chosen by itself */
 };
 
 /* The reference is not one; the end has name NULL. */

@@ -141,7 +141,7 @@ static void install_nothing(struct tern_kernels *k)
 }
 
 /* To be measured; it has nothing to check. */
-static const struct tern_cpu_variant reference = {"reference", 0, install_nothing, false};
+static const struct tern_cpu_variant reference = {"reference", 0, install_nothing};
 
 static const struct tern_cpu_variant *find_variant(const char *name)
 {

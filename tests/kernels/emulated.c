@@ -27,19 +27,13 @@ static void install_vnni(struct tern_kernels *k)
 static void install_amx(struct tern_kernels *k)
 {
     k->matmul_q4_0 = tern_matmul_q4_0_amx_int8;
-    k->matmul_q4_1 = tern_matmul_q4_1_amx_int8;
-    k->matmul_q4_k = tern_matmul_q4_k_amx_int8;
     k->matmul_q5_0 = tern_matmul_q5_0_amx_int8;
-    k->matmul_q5_1 = tern_matmul_q5_1_amx_int8;
-    k->matmul_q5_k = tern_matmul_q5_k_amx_int8;
-    k->matmul_q6_k = tern_matmul_q6_k_amx_int8;
     k->matmul_q8_0 = tern_matmul_q8_0_amx_int8;
     k->matmul_iq4_nl = tern_matmul_iq4_nl_amx_int8;
     k->matmul_iq4_xs = tern_matmul_iq4_xs_amx_int8;
     k->matmul_mxfp4 = tern_matmul_mxfp4_amx_int8;
-    k->matmul_q3_k = tern_matmul_q3_k_amx_int8;
     k->matmul_tq2_0 = tern_matmul_tq2_0_amx_int8;
 }
 
-const struct tern_cpu_variant emulated_vnni = {"emulated_avx512_vnni", 0, install_vnni, false};
-const struct tern_cpu_variant emulated_amx = {"emulated_amx_int8", 0, install_amx, false};
+const struct tern_cpu_variant emulated_vnni = {"emulated_avx512_vnni", 0, install_vnni};
+const struct tern_cpu_variant emulated_amx = {"emulated_amx_int8", 0, install_amx};

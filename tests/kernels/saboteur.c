@@ -35,4 +35,4 @@ static void install(struct tern_kernels *k)
     k->exp_row = saboteur_exp_row;
 }
 
-const struct tern_cpu_variant saboteur = {"saboteur", 0, install, false};
+const struct tern_cpu_variant saboteur = {"saboteur", 0, install};

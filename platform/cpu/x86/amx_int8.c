@@ -6,14 +6,8 @@ void tern_install_amx_int8(struct tern_kernels *k)
     k->matmul_iq4_nl = tern_matmul_iq4_nl_amx_int8;
     k->matmul_iq4_xs = tern_matmul_iq4_xs_amx_int8;
     k->matmul_mxfp4 = tern_matmul_mxfp4_amx_int8;
-    k->matmul_q3_k = tern_matmul_q3_k_amx_int8;
     k->matmul_q4_0 = tern_matmul_q4_0_amx_int8;
-    k->matmul_q4_1 = tern_matmul_q4_1_amx_int8;
-    k->matmul_q4_k = tern_matmul_q4_k_amx_int8;
     k->matmul_q5_0 = tern_matmul_q5_0_amx_int8;
-    k->matmul_q5_1 = tern_matmul_q5_1_amx_int8;
-    k->matmul_q5_k = tern_matmul_q5_k_amx_int8;
-    k->matmul_q6_k = tern_matmul_q6_k_amx_int8;
     k->matmul_q8_0 = tern_matmul_q8_0_amx_int8;
     k->matmul_tq2_0 = tern_matmul_tq2_0_amx_int8;
 }

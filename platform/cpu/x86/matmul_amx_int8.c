@@ -3,9 +3,10 @@
  * tdpbssd multiplies a tile of 16 tokens by 64 bytes of their records with a tile of 64 k by 16
  * rows, whose line j holds k = 4 j .. 4 j + 3 of each row: eight lines are what a panel's block
  * of 32 k becomes when it is unpacked. Integers of one block at a time are wanted, since each is
- * multiplied by scales of its own, so half of the weights' tile is zeros (three quarters where
- * blocks have two scales). That wastes no time: what bounds a block is its conversion, scale and
- * fma, three operations for 16 rows of a token, as everywhere, and not the tiles.
+ * multiplied by a scale of its own, so half of the weights' tile is zeros. That wastes no time:
+ * what bounds a block is its conversion, scale and fma, three operations for 16 rows of a token,
+ * as everywhere, and not the tiles. Where minimums or a second scale come to these, tiles win
+ * nothing, and such types are left to AVX-512 VNNI.
  *
  * Four tiles of weights stay in registers while all tokens pass, sixteen at a time, whose chains
  * are kept in the scratch. Products of a step (two tiles) are made one step before the chains
@@ -23,38 +24,29 @@ _Static_assert(PARTS == 1, "a panel is one register");
 
 enum {
     STRIP = 16,         /* tokens of a tile */
-    HALVES_FROM = 64,   /* tokens: below, types with two scales a block lose to vectors */
     MOST_TOKENS = 128,  /* of a group: they pass a panel together */
     EXPANDED_SUBS = 4,  /* sub-blocks unpacked at a time */
     TILE_BYTES = 1024,
     GROUP_BYTES = 1024 * 1024, /* activations of a group should stay in the second cache */
-    ROOM_BYTES = 25664,
 };
 
-/* What lies in the scratch; d times the sums of records follows. A piece of a sub-block's codes
- * (all 8 lines, or a half of them) is followed by zeros up to the next piece. So a tile that
- * begins some lines before its piece has that piece alone in it, at the lines of its k. */
+/* What lies in the scratch. A sub-block's codes are 8 lines, zeros follow up to the next's: a
+ * tile that begins 8 lines before them has them at the lines of a record's second 32 k. */
 struct tern_room {
-    uint8_t pieces[2 * EXPANDED_SUBS][TILE_BYTES];
+    uint8_t codes[EXPANDED_SUBS][TILE_BYTES];
     int32_t dots[2][2][STRIP][TERN_PANEL_ROWS]; /* of two steps */
     float chains[MOST_TOKENS][TERN_PANEL_ROWS];
     float scale[EXPANDED_SUBS][TERN_PANEL_ROWS];
-    float minus_min[EXPANDED_SUBS][TERN_PANEL_ROWS];
-    float halves[EXPANDED_SUBS][2][TERN_PANEL_ROWS];
     /* Records' last 32 bytes, where no 64 are left; what a tile reads behind them meets zeros. */
     int8_t last[MOST_TOKENS + 1][TERN_SUB];
 };
-_Static_assert(sizeof(struct tern_room) <= ROOM_BYTES, "scratch");
-_Static_assert(ROOM_BYTES + MOST_TOKENS * sizeof(float) <= TERN_MATMUL_SCRATCH(32), "scratch");
-_Static_assert(MOST_TOKENS * sizeof(float) <= TERN_MATMUL_BLOCK, "scratch");
+_Static_assert(sizeof(struct tern_room) <= TERN_MATMUL_SCRATCH(32), "scratch");
 
 /* --- unpacking --- */
 
 TERN_INLINE void expand_sub(const struct tern_codes_vnni *f, struct tern_sub s, size_t i,
                             struct tern_room *room)
 {
-    const bool halves = f->sides == TERN_SIDE_HALVES;
-    uint8_t *at = room->pieces[halves ? 2 * i : i];
     ints w[8];
     f->unpack(s, 0, w);
     TERN_UNROLL
@@ -63,17 +55,9 @@ TERN_INLINE void expand_sub(const struct tern_codes_vnni *f, struct tern_sub s, 
             w[j] = differing(w[j], all_bytes(0x80));
         else if (f->zero)
             w[j] = minus_bytes(w[j], all_bytes(f->zero));
-        store_ints(at + (halves && j >= 4 ? TILE_BYTES + 64 * (j - 4) : 64 * j), w[j]);
+        store_ints(room->codes[i] + 64 * j, w[j]);
     }
     store_floats(room->scale[i], f->scale(s, 0));
-    if (f->sides == TERN_SIDE_MIN)
-        store_floats(room->minus_min[i], f->minus_min(s, 0));
-    if (halves) {
-        floats sc[2];
-        f->halves(s, 0, sc);
-        store_floats(room->halves[i][0], sc[0]);
-        store_floats(room->halves[i][1], sc[1]);
-    }
 }
 
 /* Sub-blocks sub .. sub + n - 1 of a panel; sub is a multiple of EXPANDED_SUBS. */
@@ -106,16 +90,15 @@ static const struct tern_tile_shapes shapes = {
     .n_lines = {16, 16, 16, 16, 16, 16, 16, 16},
 };
 
-/* Tiles of pieces first .. first + 3, of which n_pieces (2 or 4) make up 64 k. */
-TERN_INLINE void load_weights(const struct tern_room *room, size_t first, size_t n_pieces)
+/* Tiles of the sub-blocks that are unpacked; two make up 64 k. */
+TERN_INLINE void load_weights(const struct tern_room *room)
 {
-    const uint8_t *p = room->pieces[first];
-    const size_t step = TILE_BYTES - TILE_BYTES / n_pieces;
+    enum { BEFORE = TILE_BYTES / 2 };
     __asm__ volatile("" ::: "memory"); /* the compiler does not know that tiles read memory */
-    _tile_loadd(4, p, 64);
-    _tile_loadd(5, p + step, 64);
-    _tile_loadd(6, p + 2 * (n_pieces == 4 ? step : TILE_BYTES), 64);
-    _tile_loadd(7, p + 3 * step + (n_pieces == 4 ? 0 : TILE_BYTES), 64);
+    _tile_loadd(4, room->codes[0], 64);
+    _tile_loadd(5, room->codes[1] - BEFORE, 64);
+    _tile_loadd(6, room->codes[2], 64);
+    _tile_loadd(7, room->codes[3] - BEFORE, 64);
 }
 
 /* 16 tokens' records times the two tiles of a step. */
@@ -143,62 +126,41 @@ TERN_INLINE void multiply_step(int step, const int8_t *q, size_t stride,
 struct tern_pass {
     struct tern_room *room;
     const int8_t *q;
-    const float *d, *d_sum; /* d_sum: of types with minimums */
-    size_t n_blocks;        /* the stride of all three */
+    const float *d;
+    size_t n_blocks; /* the stride of both */
     size_t n_tokens, sub, n;
 };
 
-/* Where four times four tokens have theirs. The compiler must not know how they lie to each
+/* Where four times four tokens have their d. The compiler must not know how they lie to each
  * other: it would keep sixteen pointers. */
-struct tern_at { const float *d[4], *d_sum[4]; };
+struct tern_at { const float *d[4]; };
 
-TERN_INLINE struct tern_at strip_at(enum tern_sides sides, const struct tern_pass *p, size_t token,
-                                    size_t first)
+TERN_INLINE struct tern_at strip_at(const struct tern_pass *p, size_t token)
 {
     struct tern_at at;
     TERN_UNROLL
     for (size_t g = 0; g < 4; g++) {
-        const size_t i = (token + 4 * g) * p->n_blocks + p->sub + first;
-        at.d[g] = p->d + i;
+        at.d[g] = p->d + (token + 4 * g) * p->n_blocks + p->sub;
         __asm__("" : "+r"(at.d[g]));
-        if (sides == TERN_SIDE_MIN) {
-            at.d_sum[g] = p->d_sum + i;
-            __asm__("" : "+r"(at.d_sum[g]));
-        }
     }
     return at;
 }
 
-/* The chains of 16 tokens go n sub-blocks on, whose sums are `dots`: one for each, or two halves
- * of a single one. */
-TERN_INLINE void chain_step(enum tern_sides sides, const struct tern_pass *p, size_t first,
-                            size_t n, int32_t dots[2][STRIP][TERN_PANEL_ROWS],
-                            struct tern_at *at, floats acc[STRIP])
+/* The chains of 16 tokens go n sub-blocks on, whose sums are `dots`. */
+TERN_INLINE void chain_step(const struct tern_pass *p, size_t first, size_t n,
+                            int32_t dots[2][STRIP][TERN_PANEL_ROWS], struct tern_at *at,
+                            floats acc[STRIP])
 {
-    const struct tern_room *room = p->room;
-    const size_t stride = p->n_blocks;
     for (size_t k = 0; k < n; k++) {
-        const floats scale = load_floats(room->scale[first + k]);
+        const floats scale = load_floats(p->room->scale[first + k]);
         TERN_UNROLL
         for (size_t t = 0; t < STRIP; t++) {
-            floats x = to_floats(load_ints(dots[k][t]));
-            if (sides == TERN_SIDE_HALVES) {
-                const floats second = to_floats(load_ints(dots[1][t]));
-                x = multiply(x, load_floats(room->halves[first][0]));
-                x = fused(second, load_floats(room->halves[first][1]), x);
-            }
-            const size_t i = t % 4 * stride;
-            acc[t] = fused(x, multiply(scale, all_floats(at->d[t / 4][i])), acc[t]);
-            if (sides == TERN_SIDE_MIN)
-                acc[t] = fused(load_floats(room->minus_min[first + k]),
-                               all_floats(at->d_sum[t / 4][i]), acc[t]);
+            const floats d = all_floats(at->d[t / 4][t % 4 * p->n_blocks]);
+            acc[t] = fused(to_floats(load_ints(dots[k][t])), multiply(scale, d), acc[t]);
         }
         TERN_UNROLL
-        for (size_t g = 0; g < 4; g++) {
+        for (size_t g = 0; g < 4; g++)
             at->d[g]++;
-            if (sides == TERN_SIDE_MIN)
-                at->d_sum[g]++;
-        }
     }
 }
 
@@ -218,59 +180,38 @@ TERN_INLINE struct tern_pair pair_at(const struct tern_pass *p, size_t first)
     return (struct tern_pair){p->room->last[0], sizeof p->room->last[0]};
 }
 
-/* All tokens by n sub-blocks, which have four tiles at most: two steps of one pair each, or of
- * one sub-block with two scales. */
-TERN_INLINE void all_strips(enum tern_sides sides, const struct tern_pass *p, size_t first,
-                            size_t n)
+/* All tokens by the sub-blocks that are unpacked: two steps of one pair each. */
+static __attribute__((noinline)) void all_strips(const struct tern_pass *p)
 {
-    const bool halves = sides == TERN_SIDE_HALVES;
-    const size_t each = halves ? 1 : 2, n_first = n < each ? n : each;
+    const size_t n_first = p->n < 2 ? p->n : 2, n_second = p->n - n_first;
     const size_t n_strips = (p->n_tokens + STRIP - 1) / STRIP;
     struct tern_room *room = p->room;
-    const struct tern_pair a = pair_at(p, first), b = pair_at(p, halves ? first : first + 2);
-    load_weights(room, halves ? 2 * first : first, halves ? 4 : 2);
+    const struct tern_pair a = pair_at(p, 0), b = pair_at(p, 2);
+    load_weights(room);
     multiply_step(0, a.q, a.stride, room->dots[0]);
     for (size_t s = 0; s < n_strips; s++) {
         const size_t token = strip_token(p, s);
-        struct tern_at at = strip_at(sides, p, token, first);
+        struct tern_at at = strip_at(p, token);
         floats acc[STRIP];
-        if (n > each)
+        if (n_second)
             multiply_step(1, b.q + token * b.stride, b.stride, room->dots[1]);
         TERN_UNROLL
         for (size_t t = 0; t < STRIP; t++)
             acc[t] = load_floats(room->chains[STRIP * s + t]);
-        chain_step(sides, p, first, n_first, room->dots[0], &at, acc);
+        chain_step(p, 0, n_first, room->dots[0], &at, acc);
         if (s + 1 < n_strips)
             multiply_step(0, a.q + strip_token(p, s + 1) * a.stride, a.stride, room->dots[0]);
-        if (n > each)
-            chain_step(sides, p, first + each, n - each, room->dots[1], &at, acc);
+        if (n_second)
+            chain_step(p, 2, n_second, room->dots[1], &at, acc);
         TERN_UNROLL
         for (size_t t = 0; t < STRIP; t++)
             store_floats(room->chains[STRIP * s + t], acc[t]);
     }
 }
 
-static __attribute__((noinline)) void pass_zero(const struct tern_pass *p)
-{
-    all_strips(TERN_SIDE_ZERO, p, 0, p->n);
-}
-
-static __attribute__((noinline)) void pass_min(const struct tern_pass *p)
-{
-    all_strips(TERN_SIDE_MIN, p, 0, p->n);
-}
-
-static __attribute__((noinline)) void pass_halves(const struct tern_pass *p)
-{
-    for (size_t i = 0; i < p->n; i += 2)
-        all_strips(TERN_SIDE_HALVES, p, i, p->n - i < 2 ? p->n - i : 2);
-}
-
 /* --- matrices --- */
 
-struct tern_amx_type { enum tern_sides sides; expand_fn *expand; };
-
-static void panel_by_many(const struct tern_amx_type *type, const struct tern_matmul *m,
+static void panel_by_many(expand_fn *unpack, const struct tern_matmul *m,
                           struct tern_pass p, size_t panel, float *dst)
 {
     const uint8_t *w = m->panels + panel * m->panel_bytes;
@@ -279,11 +220,9 @@ static void panel_by_many(const struct tern_amx_type *type, const struct tern_ma
     memset(p.room->chains, 0, n_chains * sizeof *p.room->chains);
     for (p.sub = 0; p.sub < n_subs; p.sub += EXPANDED_SUBS) {
         p.n = n_subs - p.sub < EXPANDED_SUBS ? n_subs - p.sub : EXPANDED_SUBS;
-        type->expand(w, p.sub, p.n, p.room);
+        unpack(w, p.sub, p.n, p.room);
         prefetch(w, (p.sub + 2 * EXPANDED_SUBS) * sub_bytes, EXPANDED_SUBS * sub_bytes);
-        (type->sides == TERN_SIDE_ZERO  ? pass_zero
-         : type->sides == TERN_SIDE_MIN ? pass_min
-                                        : pass_halves)(&p);
+        all_strips(&p);
     }
     for (size_t s = 0; STRIP * s < p.n_tokens; s++)
         for (size_t t = 0; t < STRIP; t++)
@@ -291,34 +230,15 @@ static void panel_by_many(const struct tern_amx_type *type, const struct tern_ma
                          load_floats(p.room->chains[STRIP * s + t]));
 }
 
-/* d * sum for n blocks of records. */
-static void make_d_sum(const float *d, const int16_t *sum, size_t n, float *out)
-{
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        const ints sums = dot_pairs(load_ints(sum + 2 * i), all_ints(0x10001));
-        store_floats(out + i, multiply(load_floats(d + i), to_floats(sums)));
-    }
-    for (; i < n; i++) {
-        int32_t both_halves = sum[2 * i] + sum[2 * i + 1];
-        __asm__("" : "+r"(both_halves)); /* no vectors */
-        out[i] = d[i] * (float)both_halves;
-    }
-}
-
 /* What passes want of tokens token .. token + n - 1. */
-static struct tern_pass prepare(enum tern_sides sides, const struct tern_matmul *m, size_t token,
-                                size_t n)
+static struct tern_pass prepare(const struct tern_matmul *m, size_t token, size_t n)
 {
     const struct tern_acts *a = m->acts;
     const size_t i = token * a->n_blocks, n_subs = m->n_cols / TERN_SUB;
-    float *d_sum = (float *)(void *)((char *)m->scratch + ROOM_BYTES);
     struct tern_pass p = {
-        .room = m->scratch, .q = a->q + TERN_SUB * i, .d = a->d + i, .d_sum = d_sum,
+        .room = m->scratch, .q = a->q + TERN_SUB * i, .d = a->d + i,
         .n_blocks = a->n_blocks, .n_tokens = n,
     };
-    if (sides == TERN_SIDE_MIN)
-        make_d_sum(p.d, a->sum + 2 * i, n * a->n_blocks, d_sum);
     for (size_t t = 0; n_subs % 2 && t < n; t++)
         memcpy(p.room->last[t], p.q + TERN_SUB * (t * a->n_blocks + n_subs - 1), TERN_SUB);
     return p;
@@ -333,19 +253,18 @@ static size_t group_tokens(size_t n_cols, size_t n_tokens)
     return ((n_tokens + n_groups - 1) / n_groups + STRIP - 1) / STRIP * STRIP;
 }
 
-static void by_tiles(const struct tern_amx_type *type, const struct tern_matmul *m, size_t first,
-                     size_t n)
+static void by_tiles(expand_fn *unpack, const struct tern_matmul *m, size_t first, size_t n)
 {
     const size_t n_tokens = m->acts->n_tokens, group = group_tokens(m->n_cols, n_tokens);
     struct tern_room *room = m->scratch;
-    memset(room->pieces, 0, sizeof room->pieces);
+    memset(room->codes, 0, sizeof room->codes);
     _tile_loadconfig(&shapes);
     for (size_t t = 0; t < n_tokens; t += group) {
         const size_t left = n_tokens - t, now = left < group ? left : group;
         const size_t token = now < STRIP ? n_tokens - STRIP : t;
-        const struct tern_pass p = prepare(type->sides, m, token, now < STRIP ? STRIP : now);
+        const struct tern_pass p = prepare(m, token, now < STRIP ? STRIP : now);
         for (size_t panel = first; panel < first + n; panel++)
-            panel_by_many(type, m, p, panel, m->dst + token * m->dst_stride);
+            panel_by_many(unpack, m, p, panel, m->dst + token * m->dst_stride);
     }
     _tile_release(); /* tiles in use would be saved at each switch of threads */
 }
@@ -359,25 +278,10 @@ static void expand_q4_0(const uint8_t *panel, size_t sub, size_t n, struct tern_
 
 void tern_matmul_q4_0_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
 {
-    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_q4_0};
     if (m->acts->n_tokens < STRIP)
         tern_matmul_q4_0_avx512_vnni(m, first, n);
     else
-        by_tiles(&type, m, first, n);
-}
-
-static void expand_q4_1(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
-{
-    expand(&q4_1, panel, sub, n, room);
-}
-
-void tern_matmul_q4_1_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
-{
-    static const struct tern_amx_type type = {TERN_SIDE_MIN, expand_q4_1};
-    if (m->acts->n_tokens < STRIP)
-        tern_matmul_q4_1_avx512_vnni(m, first, n);
-    else
-        by_tiles(&type, m, first, n);
+        by_tiles(expand_q4_0, m, first, n);
 }
 
 static void expand_q5_0(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
@@ -387,25 +291,10 @@ static void expand_q5_0(const uint8_t *panel, size_t sub, size_t n, struct tern_
 
 void tern_matmul_q5_0_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
 {
-    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_q5_0};
     if (m->acts->n_tokens < STRIP)
         tern_matmul_q5_0_avx512_vnni(m, first, n);
     else
-        by_tiles(&type, m, first, n);
-}
-
-static void expand_q5_1(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
-{
-    expand(&q5_1, panel, sub, n, room);
-}
-
-void tern_matmul_q5_1_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
-{
-    static const struct tern_amx_type type = {TERN_SIDE_MIN, expand_q5_1};
-    if (m->acts->n_tokens < STRIP)
-        tern_matmul_q5_1_avx512_vnni(m, first, n);
-    else
-        by_tiles(&type, m, first, n);
+        by_tiles(expand_q5_0, m, first, n);
 }
 
 static void expand_q8_0(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
@@ -415,53 +304,10 @@ static void expand_q8_0(const uint8_t *panel, size_t sub, size_t n, struct tern_
 
 void tern_matmul_q8_0_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
 {
-    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_q8_0};
     if (m->acts->n_tokens < STRIP)
         tern_matmul_q8_0_avx512_vnni(m, first, n);
     else
-        by_tiles(&type, m, first, n);
-}
-
-static void expand_q4_k(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
-{
-    expand(&q4_k, panel, sub, n, room);
-}
-
-void tern_matmul_q4_k_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
-{
-    static const struct tern_amx_type type = {TERN_SIDE_MIN, expand_q4_k};
-    if (m->acts->n_tokens < STRIP)
-        tern_matmul_q4_k_avx512_vnni(m, first, n);
-    else
-        by_tiles(&type, m, first, n);
-}
-
-static void expand_q5_k(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
-{
-    expand(&q5_k, panel, sub, n, room);
-}
-
-void tern_matmul_q5_k_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
-{
-    static const struct tern_amx_type type = {TERN_SIDE_MIN, expand_q5_k};
-    if (m->acts->n_tokens < STRIP)
-        tern_matmul_q5_k_avx512_vnni(m, first, n);
-    else
-        by_tiles(&type, m, first, n);
-}
-
-static void expand_q6_k(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
-{
-    expand(&q6_k, panel, sub, n, room);
-}
-
-void tern_matmul_q6_k_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
-{
-    static const struct tern_amx_type type = {TERN_SIDE_HALVES, expand_q6_k};
-    if (m->acts->n_tokens < HALVES_FROM)
-        tern_matmul_q6_k_avx512_vnni(m, first, n);
-    else
-        by_tiles(&type, m, first, n);
+        by_tiles(expand_q8_0, m, first, n);
 }
 
 static void expand_iq4_nl(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
@@ -471,11 +317,10 @@ static void expand_iq4_nl(const uint8_t *panel, size_t sub, size_t n, struct ter
 
 void tern_matmul_iq4_nl_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
 {
-    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_iq4_nl};
     if (m->acts->n_tokens < STRIP)
         tern_matmul_iq4_nl_avx512_vnni(m, first, n);
     else
-        by_tiles(&type, m, first, n);
+        by_tiles(expand_iq4_nl, m, first, n);
 }
 
 static void expand_iq4_xs(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
@@ -485,11 +330,10 @@ static void expand_iq4_xs(const uint8_t *panel, size_t sub, size_t n, struct ter
 
 void tern_matmul_iq4_xs_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
 {
-    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_iq4_xs};
     if (m->acts->n_tokens < STRIP)
         tern_matmul_iq4_xs_avx512_vnni(m, first, n);
     else
-        by_tiles(&type, m, first, n);
+        by_tiles(expand_iq4_xs, m, first, n);
 }
 
 static void expand_mxfp4(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
@@ -499,25 +343,10 @@ static void expand_mxfp4(const uint8_t *panel, size_t sub, size_t n, struct tern
 
 void tern_matmul_mxfp4_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
 {
-    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_mxfp4};
     if (m->acts->n_tokens < STRIP)
         tern_matmul_mxfp4_avx512_vnni(m, first, n);
     else
-        by_tiles(&type, m, first, n);
-}
-
-static void expand_q3_k(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
-{
-    expand(&q3_k, panel, sub, n, room);
-}
-
-void tern_matmul_q3_k_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
-{
-    static const struct tern_amx_type type = {TERN_SIDE_HALVES, expand_q3_k};
-    if (m->acts->n_tokens < HALVES_FROM)
-        tern_matmul_q3_k_avx512_vnni(m, first, n);
-    else
-        by_tiles(&type, m, first, n);
+        by_tiles(expand_mxfp4, m, first, n);
 }
 
 static void expand_tq2_0(const uint8_t *panel, size_t sub, size_t n, struct tern_room *room)
@@ -527,9 +356,8 @@ static void expand_tq2_0(const uint8_t *panel, size_t sub, size_t n, struct tern
 
 void tern_matmul_tq2_0_amx_int8(const struct tern_matmul *m, size_t first, size_t n)
 {
-    static const struct tern_amx_type type = {TERN_SIDE_ZERO, expand_tq2_0};
     if (m->acts->n_tokens < STRIP)
         tern_matmul_tq2_0_avx512_vnni(m, first, n);
     else
-        by_tiles(&type, m, first, n);
+        by_tiles(expand_tq2_0, m, first, n);
 }
