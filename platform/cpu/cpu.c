@@ -310,22 +310,48 @@ static tern_work work_of(const struct tern_phase *ph)
                                              : TERN_WORK_ATTENTION;
 }
 
+static void work_phase(struct tern_cpu *c, uint32_t i, uint32_t thread)
+{
+    const struct tern_phase *ph = &c->low.phases[i];
+    tern_cpu_timed_work(c, thread, ph->first, work_of(ph));
+    if (ph->kind == TERN_PHASE_ROWS)
+        tern_cpu_rows(c, ph, &c->threads[thread], &c->items[2 * i]);
+    else if (ph->kind == TERN_PHASE_MULTIPLY)
+        tern_cpu_multiply(c, ph, thread, &c->items[2 * i]);
+    else
+        tern_cpu_attend(c, ph, thread, &c->items[2 * i]);
+}
+
+/* A few rows' own work is shorter than a barrier: the thread that comes last to the end of the
+ * phase before does it, while the others wait there. */
+static bool follows(const struct tern_cpu *c, uint32_t i)
+{
+    if (i >= c->low.n_phases || c->low.phases[i].kind != TERN_PHASE_ROWS)
+        return false;
+    const uint32_t n_rows = tern_cpu_phase_rows(c, &c->low.phases[i]);
+    return n_rows > 0 && n_rows <= TERN_OWN_ROWS;
+}
+
+static bool is_last(const struct tern_cpu *c, uint32_t i)
+{
+    return atomic_fetch_add_explicit(&c->items[2 * i + 1], 1, memory_order_acq_rel) + 1 ==
+           c->limits.n_threads;
+}
+
 static void job(void *arg, uint32_t thread)
 {
     struct tern_cpu *c = arg;
     const uint32_t saved = tern_float_enter();
     tern_cpu_timed_start(c, thread);
     for (uint32_t i = 0; i < c->low.n_phases; i++) {
-        const struct tern_phase *ph = &c->low.phases[i];
-        if (tern_cpu_phase_rows(c, ph) == 0)
+        if (tern_cpu_phase_rows(c, &c->low.phases[i]) == 0)
             continue;
-        tern_cpu_timed_work(c, thread, ph->first, work_of(ph));
-        if (ph->kind == TERN_PHASE_ROWS)
-            tern_cpu_rows(c, ph, &c->threads[thread], &c->items[2 * i]);
-        else if (ph->kind == TERN_PHASE_MULTIPLY)
-            tern_cpu_multiply(c, ph, thread, &c->items[2 * i]);
-        else
-            tern_cpu_attend(c, ph, thread, &c->items[2 * i]);
+        work_phase(c, i, thread);
+        for (; follows(c, i + 1); i++)
+            if (is_last(c, i + 1)) {
+                tern_cpu_timed_end(c, thread);
+                work_phase(c, i + 1, thread);
+            }
         tern_cpu_barrier(c, thread);
     }
     tern_float_leave(saved);

@@ -12,7 +12,8 @@
 enum {
     TERN_TILE_ROWS = 16, /* query rows of an attention tile: tokens times heads of one KV head */
     TERN_FEW_ROWS = 4,   /* up to so many rows attention may be split by chunks */
-    TERN_OWN_ROWS = 8,   /* up to so many rows every thread repeats norm and quantising itself */
+    TERN_OWN_ROWS = 8,   /* up to so many rows every thread repeats norm and quantising itself,
+                            and one does what rows need by themselves */
     TERN_PHASE_TIMINGS = 4, /* work and barrier, and again where a phase has a second half */
 };
 
@@ -72,7 +73,8 @@ struct tern_cpu {
     float *angles[TERN_MAX_ROPES]; /* [chunk][n_rot]: cos and sin of each row */
     uint32_t *row_span;            /* [chunk] */
     struct tern_cpu_partials partials;
-    atomic_uint *items; /* [2 * n_phases] counters: of a phase, and of its second half */
+    atomic_uint *items; /* [2 * n_phases] counters: of a phase, and of its second half (of rows:
+                           threads that came to it) */
     struct tern_cpu_thread *threads;
     const struct tern_batch *batch; /* of the submit under way */
     bool keeps_timings;
@@ -103,7 +105,8 @@ static inline bool tern_cpu_take(atomic_uint *counter, uint32_t n, uint32_t step
     return true;
 }
 
-/* timed.c: a barrier that ends a stretch of work and keeps its time and its own. */
+/* timed.c: the end of a stretch of work, and a barrier that ends one and keeps its own time. */
+void tern_cpu_timed_end(const struct tern_cpu *c, uint32_t thread);
 void tern_cpu_timed_barrier(const struct tern_cpu *c, uint32_t thread);
 
 /* The same in steps that shrink: a part of what is left, at least `least`. Large at first, since

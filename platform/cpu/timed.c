@@ -1,7 +1,8 @@
 /* timed.c: what each thread did during a submit, and when.
  *
- * Time is read at barriers alone, which is where a thread passes from one thing to another, so
- * a step costs two readings a barrier, and nothing when no times are kept. */
+ * Time is read where a thread passes from one thing to another, which is at barriers and where it
+ * is the last to come to one, so a step costs two readings a barrier, and nothing when no times
+ * are kept. */
 #include "platform/cpu/cpu.h"
 
 static void keep(struct tern_cpu_thread *t, uint32_t thread, tern_work work, uint64_t end_ns)
@@ -17,6 +18,13 @@ void tern_cpu_timed_start(const struct tern_cpu *c, uint32_t thread)
         return;
     t->n_timings = 0;
     t->since_ns = c->host.now_ns(c->host.self);
+}
+
+void tern_cpu_timed_end(const struct tern_cpu *c, uint32_t thread)
+{
+    struct tern_cpu_thread *t = &c->threads[thread];
+    if (c->keeps_timings && t->n_timings < TERN_PHASE_TIMINGS * c->low.n_phases)
+        keep(t, thread, t->work, c->host.now_ns(c->host.self));
 }
 
 void tern_cpu_timed_barrier(const struct tern_cpu *c, uint32_t thread)

@@ -10,5 +10,7 @@ for thread in (0, 1):
     print(all(a + d <= b + 1e-3 for (a, d), (b, _) in zip(mine, mine[1:])))
 print(sum("matmul(" in e["args"]["does"] or "norm(" in e["args"]["does"]
           for e in events if e["cat"] == "matmul"), sum(e["cat"] == "matmul" for e in events))
+# five a layer, and those of the embedding and the output
+print([sum(e["cat"] == "barrier" and e["tid"] == t for e in events) for t in (0, 1)])
 END
 $TERN bench $TINY/llama-q4_0.gguf -t 1 --prefill 1 --decode 1 --repeat 1 --trace /nowhere/t.json
