@@ -16,6 +16,7 @@ struct tern_device {
 };
 
 enum { TERN_BLOCK_TOKENS = 16 };  /* tokens of a KV block */
+enum { TERN_WEIGHT_SAMPLE = 256 }; /* bytes of some elements of a weight, at most */
 #define TERN_NO_BLOCK UINT32_MAX  /* in a block table: nothing there (freed, or not yet written) */
 
 /* Rows of one step. Spans are runs of rows of one sequence at consecutive positions; rows of a
@@ -61,6 +62,18 @@ struct tern_backend {
     tern_status (*wait)(void *state, const float **logits, size_t *stride, tern_error *err);
     tern_status (*copy_blocks)(void *state, uint32_t group, const struct tern_block_copy *copies,
                                size_t n, tern_error *err);
+    /* One layer's part of a block, as it stands in a session (quant/FORMATS.md, section 8), out of
+     * a pool and into it. Its bytes are the same function of the keys and values everywhere. */
+    size_t (*block_bytes)(const void *state, uint32_t group);
+    tern_status (*read_block)(const void *state, uint32_t group, uint32_t layer, uint32_t block,
+                              void *to, tern_error *err);
+    tern_status (*write_block)(void *state, uint32_t group, uint32_t layer, uint32_t block,
+                               const void *from, tern_error *err);
+    /* A sample of a loaded weight: elements of a row from column col, a multiple of 256, on, as
+     * they are in the file: 64, or a block of 256, or what the row has; of a vector as floats.
+     * Answers its bytes, at most TERN_WEIGHT_SAMPLE. */
+    size_t (*read_weight)(const void *state, uint32_t weight, uint32_t row, uint32_t col,
+                          void *to);
     /* The sampler's passes over rows of logits: tern_highest and tern_exp_row of runtime/real.h, to
      * the bit. Rows are in the host's memory, of any length and alignment. */
     float (*highest)(const void *state, const float *x, size_t n);

@@ -39,6 +39,7 @@ struct tern_engine {
     tern_host host;
     tern_memory staging;        /* the KV arena, while weights are loaded */
     bool lost;                  /* the device is: nothing but closing helps */
+    uint64_t model_hash;        /* for sessions; 0: not worked out yet */
     struct tern_load load;
     struct tern_parts parts;
     struct tern_batch batch;
@@ -52,6 +53,9 @@ struct tern_engine {
 struct tern_engine *tern_engine_lay_out(struct tern_arena *state, struct tern_arena *sampler,
                                         struct tern_parts *parts, const tern_model *model,
                                         const tern_limits *limits);
+
+/* The device is there and all weights are. */
+tern_status tern_engine_ready(struct tern_engine *e);
 
 /* The batch: begun, given spans of rows, and run. Rows of s are its next n_rows tokens, from
  * n_computed on; logits are wanted of those at positions from .. to - 1. */

@@ -9,8 +9,7 @@ static uint32_t blocks_for(uint64_t n_tokens)
     return (uint32_t)((n_tokens + BLOCK - 1) / BLOCK);
 }
 
-/* The first block that a query at position `at` sees. */
-static uint32_t first_seen(uint32_t window, uint32_t at)
+uint32_t tern_kv_first(uint32_t window, uint32_t at)
 {
     return !window || at < window ? 0 : (at + 1 - window) / BLOCK;
 }
@@ -28,9 +27,11 @@ uint32_t tern_kv_most(const struct tern_kv_group *group, const tern_limits *limi
     const uint32_t all = blocks_for(n_tokens);
     if (!group->window)
         return all;
-    /* From the first key that the first row of a step sees to its last row. */
-    const uint32_t seen = blocks_for((uint64_t)group->window + limits->chunk) + 1;
-    return seen < all ? seen : all;
+    /* From the first key that is seen from the border before a step's first row to the last row:
+     * that border's block, what lies before it, and what the rows fill behind it. */
+    const uint64_t before = ((uint64_t)group->window + BLOCK - 2) / BLOCK;
+    const uint64_t seen = before + 1 + (limits->chunk + BLOCK - 2) / BLOCK;
+    return seen < all ? (uint32_t)seen : all;
 }
 
 void tern_kv_count(const struct tern_program *p, const tern_limits *limits,
@@ -215,7 +216,7 @@ void tern_kv_slide(struct tern_kv *kv, uint32_t slot, uint32_t at)
     struct tern_kv_seq *seq = &kv->seqs[slot];
     for (uint32_t g = 0; g < kv->n_groups; g++) {
         uint32_t *table = table_of(kv, g, slot);
-        const uint32_t seen = first_seen(kv->pools[g].window, at);
+        const uint32_t seen = tern_kv_first(kv->pools[g].window, at / BLOCK * BLOCK);
         while (seq->lo[g] < seen && seq->lo[g] < seq->hi) {
             const uint32_t i = seq->lo[g]++;
             let_go(&kv->pools[g], table[i]);
@@ -227,7 +228,7 @@ void tern_kv_slide(struct tern_kv *kv, uint32_t slot, uint32_t at)
 bool tern_kv_sees(const struct tern_kv *kv, uint32_t slot, uint32_t at)
 {
     for (uint32_t g = 0; g < kv->n_groups; g++)
-        if (kv->seqs[slot].lo[g] > first_seen(kv->pools[g].window, at))
+        if (kv->seqs[slot].lo[g] > tern_kv_first(kv->pools[g].window, at))
             return false;
     return true;
 }
@@ -267,6 +268,33 @@ void tern_kv_fork(struct tern_kv *kv, uint32_t from, uint32_t to)
         }
 }
 
+/* --- sessions --- */
+
+uint32_t tern_kv_whole(const struct tern_kv *kv, uint32_t slot, uint32_t n_tokens)
+{
+    const uint32_t n = n_tokens / BLOCK;
+    return tern_kv_sees(kv, slot, n * BLOCK) ? n : 0;
+}
+
+bool tern_kv_extend(struct tern_kv *kv, uint32_t slot, uint32_t n)
+{
+    struct tern_kv_seq *seq = &kv->seqs[slot];
+    tern_kv_slide(kv, slot, n * BLOCK);
+    for (uint32_t g = 0; g < kv->n_groups; g++) {
+        const uint32_t first = tern_kv_first(kv->pools[g].window, n * BLOCK);
+        if (n > seq->hi && n - (first > seq->hi ? first : seq->hi) > kv->pools[g].n_free)
+            return false;
+    }
+    for (; seq->hi < n; seq->hi++)
+        for (uint32_t g = 0; g < kv->n_groups; g++) {
+            if (seq->hi >= tern_kv_first(kv->pools[g].window, n * BLOCK))
+                table_of(kv, g, slot)[seq->hi] = take(kv, g);
+            else
+                seq->lo[g] = seq->hi + 1;
+        }
+    return true;
+}
+
 /* --- prefixes --- */
 
 /* The deepest node of the tokens' path from which a query finds all that it sees. */
@@ -284,7 +312,7 @@ static uint32_t deepest(const struct tern_kv *kv, const tern_token *tokens, uint
         for (uint32_t g = 0; g < kv->n_groups; g++) {
             const bool there = kv->prefix.nodes[node].blocks[g] != TERN_NO_BLOCK;
             run[g] = there ? run[g] + 1 : 0;
-            whole &= run[g] >= d - first_seen(kv->pools[g].window, BLOCK * d);
+            whole &= run[g] >= d - tern_kv_first(kv->pools[g].window, BLOCK * d);
         }
         if (whole) {
             best = node;
@@ -306,7 +334,7 @@ uint32_t tern_kv_match(struct tern_kv *kv, uint32_t slot, const tern_token *toke
     seq->depth = seq->hi;
     tern_prefix_hold(&kv->prefix, best);
     for (uint32_t g = 0; g < kv->n_groups; g++) {
-        seq->lo[g] = first_seen(kv->pools[g].window, BLOCK * seq->hi);
+        seq->lo[g] = tern_kv_first(kv->pools[g].window, BLOCK * seq->hi);
         uint32_t node = best;
         for (uint32_t i = seq->hi; i-- > seq->lo[g]; node = kv->prefix.nodes[node].parent) {
             table_of(kv, g, slot)[i] = kv->prefix.nodes[node].blocks[g];

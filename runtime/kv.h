@@ -44,6 +44,9 @@ void tern_kv_count(const struct tern_program *p, const tern_limits *limits,
 uint32_t tern_kv_most(const struct tern_kv_group *group, const tern_limits *limits,
                       uint32_t n_tokens);
 
+/* The first block that a query at position `at` sees through a window (0: all). */
+uint32_t tern_kv_first(uint32_t window, uint32_t at);
+
 void tern_kv_lay_out(struct tern_arena *a, struct tern_kv *kv, const struct tern_program *p,
                      const tern_limits *limits);
 void tern_kv_start(struct tern_kv *kv);
@@ -53,7 +56,8 @@ uint32_t tern_kv_room(const struct tern_kv *kv, uint32_t slot, uint32_t at, uint
 /* Makes the blocks of those rows the sequence's own; there must be room. */
 tern_status tern_kv_reserve(struct tern_kv *kv, uint32_t slot, uint32_t at, uint32_t n,
                             const struct tern_backend *backend, void *state, tern_error *err);
-/* Gives back what a query at position `at` and later ones do not see. */
+/* Gives back what a query at the start of `at`'s block and later ones do not see: so a sequence
+ * can be taken up again at that border, which is all that the index knows. */
 void tern_kv_slide(struct tern_kv *kv, uint32_t slot, uint32_t at);
 /* Whether all that a query at position `at` sees before it is there. */
 bool tern_kv_sees(const struct tern_kv *kv, uint32_t slot, uint32_t at);
@@ -66,6 +70,11 @@ void tern_kv_fork(struct tern_kv *kv, uint32_t from, uint32_t to);
  * the pools still hold, and answers its length, a multiple of 16. */
 uint32_t tern_kv_match(struct tern_kv *kv, uint32_t slot, const tern_token *tokens,
                        uint32_t n_most);
+/* The full blocks of the first n_tokens tokens behind which a query finds all that it sees. */
+uint32_t tern_kv_whole(const struct tern_kv *kv, uint32_t slot, uint32_t n_tokens);
+/* The table to n blocks, in each group those that a query behind them sees; what is new in it is
+ * the caller's to fill. False, and nothing is new: too few blocks are free. */
+bool tern_kv_extend(struct tern_kv *kv, uint32_t slot, uint32_t n);
 /* Enters the full blocks of the first n_tokens tokens, which are computed, into the index. */
 void tern_kv_index(struct tern_kv *kv, uint32_t slot, const tern_token *tokens,
                    uint32_t n_tokens);

@@ -58,7 +58,7 @@ void tern_preempt(struct tern_engine *e, struct tern_sequence *s)
     sch->n_preempted += s->running;
 }
 
-static bool evict_idle(struct tern_engine *e)
+bool tern_schedule_evict(struct tern_engine *e)
 {
     struct tern_sequence *victim = NULL;
     for (uint32_t i = 0; i < e->limits.n_seqs; i++) {
@@ -93,7 +93,7 @@ tern_status tern_schedule_blocks(struct tern_engine *e, struct tern_sequence *s,
     const uint32_t slot = tern_slot_of(e, s);
     do
         *got = tern_kv_room(kv, slot, s->n_computed, n);
-    while (*got < n && (evict_idle(e) || preempt_younger(e, age)));
+    while (*got < n && (tern_schedule_evict(e) || preempt_younger(e, age)));
     if (!*got)
         return TERN_OK;
     return tern_kv_reserve(kv, slot, s->n_computed, *got, e->backend, e->state, &e->error);
@@ -175,7 +175,7 @@ static bool admit(struct tern_engine *e, struct tern_sequence *s)
         return true;
     }
     while (any_admitted(e) && !fits(e, s)) {
-        if (evict_idle(e))
+        if (tern_schedule_evict(e))
             continue;
         if (look_up)
             give_back(e, s);

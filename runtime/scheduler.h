@@ -40,6 +40,8 @@ tern_status tern_schedule(struct tern_engine *e);
  * had. An age of 0 is older than all. */
 tern_status tern_schedule_blocks(struct tern_engine *e, struct tern_sequence *s, uint64_t age,
                                  uint32_t n, uint32_t *got);
+/* Takes all blocks of the sequence that has been idle the longest; false: none has any. */
+bool tern_schedule_evict(struct tern_engine *e);
 /* Takes all blocks of a sequence: it will be computed again. */
 void tern_preempt(struct tern_engine *e, struct tern_sequence *s);
 

@@ -58,7 +58,7 @@ static const float *logits_row(const struct tern_engine *e, uint32_t i)
     return e->logits + i * e->logit_stride;
 }
 
-static tern_status check_ready(struct tern_engine *e)
+tern_status tern_engine_ready(struct tern_engine *e)
 {
     if (e->lost)
         return tern_fail(&e->error, TERN_DEVICE_LOST, "engine: the device is lost, close it");
@@ -137,7 +137,7 @@ tern_status tern_step(tern_engine *e, tern_event *events, size_t cap, size_t *n)
     if (!n || (cap && !events))
         return tern_fail(&e->error, TERN_BAD_ARGUMENT, "step: an argument is NULL");
     *n = 0;
-    tern_status status = check_ready(e);
+    tern_status status = tern_engine_ready(e);
     if (status)
         return status;
     if (!tern_events_pending(e)) {
@@ -272,7 +272,7 @@ tern_status tern_decode(tern_engine *e, const tern_row *rows, size_t n_rows)
 {
     if (!e)
         return TERN_BAD_ARGUMENT;
-    tern_status status = check_ready(e);
+    tern_status status = tern_engine_ready(e);
     if (!status)
         status = check_rows(e, rows, n_rows);
     if (!status) {

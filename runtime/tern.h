@@ -727,7 +727,7 @@ TERN_API TERN_MUST_CHECK tern_status tern_sample(tern_engine *engine, tern_seq s
 enum { TERN_SAVED_MOST_NOTE = 16 << 20 };
 
 typedef struct tern_saved_info {
-    char model[48];            /* name of the model, cut */
+    char model[56];            /* name of the model, cut */
     uint64_t file_bytes;
     uint32_t n_tokens;
     uint32_t n_computed;       /* of these, whose keys and values are there */

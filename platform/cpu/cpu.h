@@ -151,6 +151,15 @@ static inline void tern_cpu_timed_work(const struct tern_cpu *c, uint32_t thread
 
 bool tern_cpu_timed_at(const void *state, size_t i, tern_timing *out);
 
+/* transfer.c: blocks and samples of weights as they stand in files (runtime/backend.h). */
+size_t tern_cpu_block_bytes(const void *state, uint32_t group);
+tern_status tern_cpu_read_block(const void *state, uint32_t group, uint32_t layer, uint32_t block,
+                                void *to, tern_error *err);
+tern_status tern_cpu_write_block(void *state, uint32_t group, uint32_t layer, uint32_t block,
+                                 const void *from, tern_error *err);
+size_t tern_cpu_read_weight(const void *state, uint32_t weight, uint32_t row, uint32_t col,
+                            void *to);
+
 /* One of the ops that take each element for itself, on n elements; dst may be a or b. */
 void tern_cpu_elementwise(const struct tern_cpu *c, const struct tern_op *op, float *dst,
                           const float *a, const float *b, size_t n);

@@ -239,6 +239,40 @@ static tern_status copy_blocks(void *state, uint32_t group, const struct tern_bl
     return TERN_OK;
 }
 
+/* --- sessions: a block is its 16 numbers --- */
+
+static size_t block_bytes(const void *state, uint32_t group)
+{
+    (void)state, (void)group;
+    return TERN_BLOCK_TOKENS * sizeof(uint64_t);
+}
+
+static tern_status read_block(const void *state, uint32_t group, uint32_t layer, uint32_t block,
+                              void *to, tern_error *err)
+{
+    (void)layer, (void)err;
+    const struct trace_state *s = state;
+    memcpy(to, s->cells[group] + (size_t)block * TERN_BLOCK_TOKENS, block_bytes(s, group));
+    return TERN_OK;
+}
+
+static tern_status write_block(void *state, uint32_t group, uint32_t layer, uint32_t block,
+                               const void *from, tern_error *err)
+{
+    (void)layer, (void)err;
+    struct trace_state *s = state;
+    memcpy(s->cells[group] + (size_t)block * TERN_BLOCK_TOKENS, from, block_bytes(s, group));
+    return TERN_OK;
+}
+
+static size_t read_weight(const void *state, uint32_t weight, uint32_t row, uint32_t col, void *to)
+{
+    const struct trace_state *s = state;
+    const uint64_t sample = mix(mix(mix(s->uploaded, weight), row), col);
+    memcpy(to, &sample, sizeof sample);
+    return sizeof sample;
+}
+
 static float highest(const void *state, const float *x, size_t n)
 {
     (void)state;
@@ -270,7 +304,8 @@ static void close_state(void *state)
 const struct tern_backend trace_backend = {
     .name = "trace", .n_devices = n_devices, .describe = describe, .can_run = can_run,
     .plan = plan, .open = open_state, .upload = upload, .submit = submit, .wait = wait_for,
-    .copy_blocks = copy_blocks, .highest = highest, .exp_row = exp_row,
+    .copy_blocks = copy_blocks, .block_bytes = block_bytes, .read_block = read_block,
+    .write_block = write_block, .read_weight = read_weight, .highest = highest, .exp_row = exp_row,
     .keep_timings = keep_timings, .timing_at = timing_at, .close = close_state,
 };
 

@@ -95,8 +95,44 @@ struct fixture {
     struct trace_random random;
     tern_seq seqs[SEQS];
     tern_token p[300];
-    uint64_t n_requests, n_events;
+    uint64_t n_requests, n_events, n_restored;
 };
+
+/* --- a session, in static memory --- */
+
+static unsigned char file[1 << 14];
+static _Alignas(64) unsigned char scratch_bytes[256];
+static const tern_memory scratch = {scratch_bytes, sizeof scratch_bytes};
+
+static bool write_file(void *self, uint64_t offset, const void *src, size_t n)
+{
+    uint64_t *n_written = self;
+    if (offset > sizeof file || n > sizeof file - offset)
+        return false;
+    memcpy(file + offset, src, n);
+    *n_written += n;
+    return true;
+}
+
+/* Saves a sequence, if it does not run, and takes it back into another. */
+static void save_and_restore(struct fixture *f, const tern_seq_options *o, tern_seq *s)
+{
+    tern_engine *e = f->rig.engine;
+    tern_seq other;
+    tern_source source = {.base = file};
+    tern_saved_info info;
+    if (tern_saved_write(e, *s, (tern_bytes){"note", 4}, scratch,
+                         &(tern_sink){write_file, &source.size}))
+        return;
+    file[f->n_requests % 8 ? sizeof file - 1 : 700] ^= 1; /* damaged now and then */
+    (void)!tern_saved_read(&source, &info, NULL);
+    if (f->n_requests % 3 == 0)
+        tern_seq_close(e, *s);
+    if (tern_seq_open(e, o, &other))
+        return;
+    f->n_restored += !tern_saved_restore(e, other, &source, scratch);
+    tern_seq_close(e, other);
+}
 
 /* One request of any kind, good or bad; the answers are other tests' matter. */
 static void request(struct fixture *f)
@@ -120,7 +156,7 @@ static void request(struct fixture *f)
     o.sampling.n_biases = trace_below(r, 3);
     tern_seq *s = &f->seqs[trace_below(r, SEQS)], fork;
     tern_row rows[8];
-    switch (trace_below(r, 12)) {
+    switch (trace_below(r, 13)) {
     case 0: tern_seq_cancel(e, *s); break;
     case 1: (void)!tern_seq_trim(e, *s, trace_below(r, 80)); break;
     case 2:
@@ -135,6 +171,7 @@ static void request(struct fixture *f)
         break;
     case 5: f->rig.trace->nan_token = (tern_token)trace_below(r, 2 * TRACE_VOCAB); break;
     case 6: (void)!tern_seq_feed(e, *s, f->p, 200); break; /* more than fits */
+    case 7: save_and_restore(f, &o, s); break;
     default:
         tern_seq_close(e, *s);
         if (!tern_seq_open(e, &o, s))
@@ -175,6 +212,7 @@ static void nothing_is_allocated_over_a_thousand_mixed_requests(void **state)
     armed = 0;
     assert_int_equal(n_calls, 0);
     assert_true(f->n_events > 2000);
+    assert_true(f->n_restored > 5);
     assert_null(f->rig.trace->fault);
     assert_null(trace_check_kv(f->rig.engine));
     trace_close(&f->rig);
