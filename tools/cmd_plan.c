@@ -97,6 +97,7 @@ static void write_json(const struct tern_session *s, struct tern_out *o)
     tern_json_u64(o, "windows", p.windows);
     tern_json_u64(o, "image", p.image);
     tern_json_u64(o, "tools", p.tools);
+    tern_json_u64(o, "compiling", p.compiling);
     tern_json_end(o, '}');
     tern_json_u64(o, "process_bytes", p.total);
     write_expanded(s, o, true);
@@ -125,6 +126,8 @@ static void write_text(const struct tern_session *s, struct tern_out *o)
     else
         write_row(o, "file windows", p.windows);
     write_row(o, "prompt, answer", p.tools);
+    if (p.compiling)
+        write_row(o, "(compiling)", p.compiling);
     write_row(o, "process", p.total);
     write_expanded(s, o, false);
 }
@@ -167,8 +170,8 @@ const struct tern_command tern_cmd_plan = {
     "plan", "plan MODEL [options]",
     "Prints the bytes of every arena and of the whole process, from the file's header alone.",
     tables,
-    "JSON keys: arenas (bytes of each), engine_bytes (their sum), process (what comes on top),\n"
-    "process_bytes, expanded (bytes of each type that is expanded as it is used), context,\n"
-    "threads, sequences, chunk, kv_tokens.",
+    "JSON keys: arenas (bytes of each), engine_bytes (their sum), process (what comes on top; the\n"
+    "compiling of a grammar comes before the arenas), process_bytes, expanded (bytes of each type\n"
+    "that is expanded as it is used), context, threads, sequences, chunk, kv_tokens.",
     true, run,
 };

@@ -11,26 +11,37 @@
 static bool compile(struct tern_constraint *c, tern_text gbnf, const tern_model *model,
                     size_t scratch_bytes, tern_error *err)
 {
-    tern_memory scratch = tern_os_map(scratch_bytes, 64);
+    size_t used;
+    tern_memory scratch = tern_os_map_sparse(scratch_bytes);
+    c->memory = tern_os_map_sparse(TERN_GRAMMAR_BYTES);
     *err = (tern_error){0};
     if (!scratch.data || !c->memory.data)
         snprintf(err->text, sizeof err->text, "grammar: no memory for it");
-    else if (tern_grammar_compile(c->memory, scratch, gbnf, model, &c->grammar, &c->bytes, err))
+    else if (tern_grammar_compile(c->memory, scratch, gbnf, model, &c->grammar, &used, err))
         c->grammar = NULL;
+    c->bytes = tern_os_taken(c->memory);
+    size_t compiling = c->bytes + tern_os_taken(scratch) + gbnf.size;
+    c->compiling = compiling > c->compiling ? compiling : c->compiling;
     tern_os_unmap(scratch);
+    if (c->grammar == NULL)
+        tern_os_unmap(c->memory);
     return c->grammar != NULL;
 }
 
-/* Scratch is touched before the arenas are: little of it, so that it is no peak of its own. */
+/* Scratch is touched before the arenas are. The compiler divides up all that it is given, so it
+ * is given little at first: with a small model scratch would be the peak of the process. */
 bool tern_constraint_compile(struct tern_constraint *c, tern_text gbnf, const tern_model *model,
                              char line[TERN_ARGS_LINE])
 {
     tern_error err;
     memset(c, 0, sizeof *c);
-    c->memory = tern_os_map(TERN_GRAMMAR_BYTES, 64);
-    if (compile(c, gbnf, model, TERN_GRAMMAR_SCRATCH / 8, &err) ||
-        (strstr(err.text, "memory holds") && compile(c, gbnf, model, TERN_GRAMMAR_SCRATCH, &err)))
-        return true;
+    for (size_t n = TERN_GRAMMAR_SCRATCH / 8; n <= TERN_GRAMMAR_SCRATCH; n *= 2) {
+        if (compile(c, gbnf, model, n, &err))
+            return true;
+        c->memory = (tern_memory){NULL, 0};
+        if (!strstr(err.text, "memory holds"))
+            break;
+    }
     snprintf(line, TERN_ARGS_LINE, "%s", err.text);
     tern_constraint_free(c);
     return false;

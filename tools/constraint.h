@@ -8,7 +8,8 @@
 struct tern_constraint {
     tern_memory memory;
     tern_grammar *grammar; /* NULL: there is none */
-    size_t bytes;          /* of it */
+    size_t bytes;          /* that it takes */
+    size_t compiling;      /* that it took at most while it was compiled, itself included */
 };
 
 /* The one that settings name, if any: a grammar, a schema, or any JSON object. */

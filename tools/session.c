@@ -98,8 +98,12 @@ struct tern_process tern_session_process(const struct tern_session *s)
                      (OUTPUT + (uint64_t)limits->n_ctx * sizeof(tern_token)) +
                  s->constraint.bytes,
     };
+    p.compiling = s->constraint.compiling;
     p.total = tern_session_engine_bytes(&s->plan) + p.program + p.stacks + p.windows +
               p.image + p.tools;
+    uint64_t before = tern_session_arena_bytes(&s->plan, TERN_ARENA_MODEL) + p.program +
+                      p.windows + p.image + p.compiling;
+    p.total = p.total > before ? p.total : before;
     return p;
 }
 

@@ -39,8 +39,12 @@ const char *tern_session_line(const struct tern_session *s);
 /* Prints that line to standard error; returns 1, the exit code. */
 int tern_session_report(const struct tern_session *s);
 
-/* What the process takes besides the arenas, and the sum of all. */
-struct tern_process { uint64_t program, stacks, windows, image, tools, total; };
+/* What the process takes besides the arenas, and at most in all. */
+struct tern_process {
+    uint64_t program, stacks, windows, image, tools;
+    uint64_t compiling; /* a grammar, before the arenas are there */
+    uint64_t total;     /* the larger of both times */
+};
 struct tern_process tern_session_process(const struct tern_session *s);
 /* An arena as it is mapped: whole pages. */
 uint64_t tern_session_arena_bytes(const tern_plan *plan, size_t i);

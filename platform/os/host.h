@@ -37,6 +37,11 @@ uint32_t tern_os_cpu_has(void);
  * a page. Nothing is touched. */
 tern_memory tern_os_map(size_t size, size_t align);
 void tern_os_unmap(tern_memory mem);
+/* The same, aligned to a page, for memory of which little is used in the end: only pages that are
+ * touched are taken, never huge ones. */
+tern_memory tern_os_map_sparse(size_t size);
+/* Bytes of it that are taken. */
+size_t tern_os_taken(tern_memory mem);
 size_t tern_os_page(void);
 /* Bytes of memory that can be had without pushing others out (MemAvailable, the cgroup's limit). */
 uint64_t tern_os_memory_free(void);

@@ -20,6 +20,36 @@ size_t tern_os_page(void)
     return page > 0 ? (size_t)page : 4096;
 }
 
+tern_memory tern_os_map_sparse(size_t size)
+{
+    size_t page = tern_os_page();
+    if (size == 0 || size > SIZE_MAX / 4)
+        return (tern_memory){NULL, 0};
+    size = (size + page - 1) / page * page;
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return (tern_memory){NULL, 0};
+#if defined(MADV_NOHUGEPAGE)
+    madvise(p, size, MADV_NOHUGEPAGE);
+#endif
+    return (tern_memory){p, size};
+}
+
+size_t tern_os_taken(tern_memory mem)
+{
+    enum { PIECE = 1024 };
+    unsigned char there[PIECE];
+    size_t page = tern_os_page(), n = 0;
+    for (size_t at = 0; mem.data && at < mem.size; at += PIECE * page) {
+        size_t size = mem.size - at < PIECE * page ? mem.size - at : PIECE * page;
+        if (mincore((char *)mem.data + at, size, there) != 0)
+            return mem.size;
+        for (size_t i = 0; i < (size + page - 1) / page; i++)
+            n += there[i] & 1;
+    }
+    return n * page;
+}
+
 /* Large mappings start at a huge page and ask for them: with small ones a walk of the page
  * table stands beside every line of weights. A mapping's resident part never passes its size. */
 tern_memory tern_os_map(size_t size, size_t align)
