@@ -30,7 +30,7 @@ struct tern_settings {
     const char *decode_ids, *save_logits, *kl_base, *trace;
     const char *messages, *chat_template, *tools, *variables; /* of a conversation */
     const char *output, *object, *c_array, *symbol, *arch, *cache;
-    const char *match, *vocabulary, *grammar, *schema;
+    const char *match, *vocabulary, *grammar, *schema, *session;
     const char *host, *api_key, *api_key_file, *cors_origin, *alias; /* of a server */
     int64_t port, queue, connections, drain, timeout;
     uint64_t body;

@@ -138,8 +138,9 @@ static int run(const struct tern_settings *settings)
     static struct tern_out out;
     tern_limits limits = tern_session_limits(settings);
     int code = 1;
-    if (!tern_session_open(&s, settings->model, TERN_MODEL_WHOLE) ||
-        !tern_constraint_of_session(&s, settings) ||
+    bool ok = tern_session_open(&s, settings->model, TERN_MODEL_WHOLE);
+    s.keeps = settings->session != NULL;
+    if (!ok || !tern_constraint_of_session(&s, settings) ||
         !(settings->fit ? fit(&s, &limits, settings->fit) : tern_session_plan(&s, &limits))) {
         tern_session_report(&s);
     } else {
@@ -163,7 +164,7 @@ static const struct tern_option own[] = {
 };
 
 static const struct tern_option *const tables[] = {
-    own, tern_options_grammar, tern_options_engine, tern_options_json, NULL,
+    own, tern_options_grammar, tern_options_session, tern_options_engine, tern_options_json, NULL,
 };
 
 const struct tern_command tern_cmd_plan = {

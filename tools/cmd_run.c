@@ -3,6 +3,7 @@
 #include "tools/commands.h"
 #include "tools/make_image.h"
 #include "tools/interrupt.h"
+#include "tools/keep.h"
 #include "tools/options.h"
 
 #include <stdio.h>
@@ -97,11 +98,29 @@ static int finish(const struct tern_session *s, tern_seq seq, struct tern_answer
     return 0;
 }
 
+/* What a session has is put into the index of prefixes, where the prompt finds it. */
+static bool take_session(struct tern_session *s, const char *path, char line[TERN_ARGS_LINE])
+{
+    tern_seq seq;
+    tern_seq_options options = {.max_tokens = 0};
+    tern_sampling_default(&options.sampling);
+    if (tern_seq_open(s->engine, &options, &seq) != TERN_OK) {
+        snprintf(line, TERN_ARGS_LINE, "%s", tern_session_line(s));
+        return false;
+    }
+    bool ok = tern_keep_restore(s, seq, path, line) != TERN_KEPT_FAILED;
+    tern_seq_close(s->engine, seq);
+    return ok;
+}
+
 static int complete(struct tern_session *s, const struct tern_settings *settings,
                     struct tern_answer *a)
 {
     static struct tern_out out;
     tern_out_open(&out, STDOUT_FILENO);
+    char line[TERN_ARGS_LINE];
+    if (settings->session && !take_session(s, settings->session, line))
+        return refuse(1, line);
     tern_seq seq;
     tern_seq_options options = tern_answer_options(a, 0);
     if (tern_seq_open(s->engine, &options, &seq) != TERN_OK ||
@@ -117,8 +136,10 @@ static int complete(struct tern_session *s, const struct tern_settings *settings
         return 1;
     }
     int code = finish(s, seq, a);
+    if (code == 0 && settings->session &&
+        !tern_keep_save(s, seq, settings->session, (tern_bytes){NULL, 0}, line))
+        code = refuse(1, line);
     tern_seq_close(s->engine, seq);
-    (void)settings;
     return code;
 }
 
@@ -126,6 +147,8 @@ static int complete(struct tern_session *s, const struct tern_settings *settings
 static const char *wrong_together(const struct tern_settings *s)
 {
     int n = (s->prompt != NULL) + (s->file != NULL) + (s->ids != NULL);
+    if (s->session && (s->prompts || s->no_kv_sharing))
+        return "--session given with --prompts or --no-kv-sharing; it is one prompt's, and shared";
     if (s->prompts)
         return n ? "--prompts and -p, -f or --ids given, one needed" : NULL;
     if (s->jsonl)
@@ -150,8 +173,9 @@ static int run(const struct tern_settings *settings)
     struct tern_prompt prompt = {0};
     char line[TERN_ARGS_LINE];
     int code = 1;
-    if (!tern_session_open_cached(&s, settings->model, settings->cache) ||
-        !tern_constraint_of_session(&s, settings) || !tern_session_plan(&s, &limits)) {
+    bool ok = tern_session_open_cached(&s, settings->model, settings->cache);
+    s.keeps = settings->session != NULL;
+    if (!ok || !tern_constraint_of_session(&s, settings) || !tern_session_plan(&s, &limits)) {
         tern_session_report(&s);
     } else if (!take_prompt(&s, settings, &prompt, line)) {
         refuse(1, line);
@@ -181,8 +205,8 @@ static const struct tern_option own[] = {
 };
 
 static const struct tern_option *const tables[] = {
-    tern_options_prompt, own, tern_options_sampling, tern_options_grammar, tern_options_engine,
-    tern_options_json, NULL,
+    tern_options_prompt, own, tern_options_session, tern_options_sampling, tern_options_grammar,
+    tern_options_engine, tern_options_json, NULL,
 };
 
 const struct tern_command tern_cmd_run = {
@@ -192,6 +216,9 @@ const struct tern_command tern_cmd_run = {
     "draw.\n"
     "JSON keys: prompt_tokens, tokens, text, stop (eos, stop, length, context, interrupt, error),\n"
     "timing (seconds; first_token_s counts from the start of the command, with --prompts from\n"
-    "each prompt's), memory (bytes of each arena), seed, cached_tokens, logprobs, prompt_logprobs.",
+    "each prompt's), memory (bytes of each arena), seed, cached_tokens, logprobs,\n"
+    "prompt_logprobs.\n"
+    "A session holds prompt and answer, as far as they are computed: a later prompt that begins\n"
+    "with them has only the rest computed. Another model, KV type or version is refused.",
     true, run,
 };

@@ -80,6 +80,12 @@ const struct tern_option tern_options_grammar[] = {
     TERN_END_OF_OPTIONS,
 };
 
+const struct tern_option tern_options_session[] = {
+    {"--session", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, session), 0, 0, NULL,
+     "FILE", "begins with what is computed there, if it is there; is written at the end"},
+    TERN_END_OF_OPTIONS,
+};
+
 const struct tern_option tern_options_json[] = {
     {"--json", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, json), 0, 0, NULL,
      NULL, "one JSON object on standard output"},

@@ -8,6 +8,7 @@ extern const struct tern_option tern_options_prompt[];   /* -p -f --special */
 extern const struct tern_option tern_options_engine[];   /* -c -t --chunk --exact --kv-k ... */
 extern const struct tern_option tern_options_sampling[]; /* -n --temp --seed --stop ... */
 extern const struct tern_option tern_options_grammar[];  /* --grammar --schema --json-mode */
+extern const struct tern_option tern_options_session[];  /* --session */
 extern const struct tern_option tern_options_json[];     /* --json */
 
 #define TERN_END_OF_OPTIONS {NULL, NULL, TERN_OPTION_FLAG, 0, 0, 0, NULL, NULL, NULL}

@@ -42,10 +42,15 @@ bool tern_output_open(struct tern_output *o, const char *path, char line[TERN_AR
     return true;
 }
 
+static bool is_interrupted(const struct tern_output *o)
+{
+    return !o->goes_on && tern_interrupted();
+}
+
 static void write_run(struct tern_output *o)
 {
     const unsigned char *from = o->run;
-    if (tern_interrupted() && !o->error)
+    if (is_interrupted(o) && !o->error)
         o->error = EINTR;
     while (o->n > 0 && !o->error) {
         ssize_t done = pwrite(o->fd, from, o->n, (off_t)o->at);
@@ -53,7 +58,7 @@ static void write_run(struct tern_output *o)
             from += done;
             o->at += (uint64_t)done;
             o->n -= (size_t)done;
-        } else if (errno != EINTR || tern_interrupted()) {
+        } else if (errno != EINTR || is_interrupted(o)) {
             o->error = errno ? errno : EIO;
         }
     }

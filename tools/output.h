@@ -14,6 +14,7 @@ struct tern_output {
     char path[TERN_OUTPUT_PATH], temporary[TERN_OUTPUT_PATH];
     int fd;    /* -1: not open */
     int error; /* errno of the write that failed */
+    bool goes_on; /* set by the caller: an interrupt does not end it */
     unsigned char *run; /* what is held back: n bytes for offset at */
     uint64_t at;
     size_t n;

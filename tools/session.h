@@ -20,6 +20,7 @@ struct tern_session {
     tern_host host;
     tern_engine *engine;
     struct tern_constraint constraint; /* what is generated is held to, if a grammar was given */
+    bool keeps;                        /* a session file is read and written: keep.h */
     tern_error error;
     uint64_t begun_ns;
     double load_s; /* from open to the last weight */

@@ -4,7 +4,8 @@
 
 Each run fills its whole context and draws from its whole vocabulary, so that every arena is
 touched: its peak resident memory may not pass the figure, and must come within 4 MiB of it (6
-with a grammar). So with grammars, small ones and one whose compiling is the peak. Real models are taken from TERN_MODELS.
+with a grammar). So with grammars, small ones and one whose compiling is the peak, and with a
+session that is written and taken back. Real models are taken from TERN_MODELS.
 """
 import glob
 import json
@@ -69,16 +70,19 @@ def schema(n):
 
 
 def structured(folder):
-    """Cases with a grammar."""
+    """Cases with a grammar or a session; the second run of the latter takes back the first's."""
     files = {}
     for n in (3, 50):
         files[n] = os.path.join(folder, f"schema{n}.json")
         with open(files[n], "w") as f:
             json.dump(schema(n), f)
+    session = ["--session", os.path.join(folder, "session")]
     good = True
-    for more in (["--json-mode"], ["--schema", files[3]], ["--schema", files[50]]):
+    for more in (["--json-mode"], ["--schema", files[3]], ["--schema", files[50]], session, session,
+                 [*session, "--schema", files[3]]):
         good &= hold(f"{sys.argv[2]}/llama-q8_0.gguf", 1024, 2, *more)
-    return good
+    return good & hold(f"{sys.argv[2]}/gemma3-window8.gguf", 4096, 1, "--session",
+                       os.path.join(folder, "other"))
 
 
 ok = True

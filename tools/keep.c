@@ -1,0 +1,170 @@
+#include "tools/keep.h"
+
+#include "tools/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The file name, from its end if it is long, and what is wrong. */
+static bool fail(const char *path, const char *what, char line[TERN_ARGS_LINE])
+{
+    size_t n = strlen(path), most = 60;
+    snprintf(line, TERN_ARGS_LINE, "%s: %s", n > most ? path + n - most : path, what);
+    return false;
+}
+
+/* --- a file as a source --- */
+
+static unsigned char window[64 << 10];
+
+struct opened { int fd; tern_source source; };
+
+static bool read_file(void *self, uint64_t offset, void *dst, size_t n)
+{
+    const struct opened *f = self;
+    char *to = dst;
+    while (n > 0) {
+        ssize_t got = pread(f->fd, to, n, (off_t)offset);
+        if (got <= 0 && !(got < 0 && errno == EINTR))
+            return false;
+        if (got > 0) {
+            to += got;
+            offset += (uint64_t)got;
+            n -= (size_t)got;
+        }
+    }
+    return true;
+}
+
+static enum tern_kept open_file(struct opened *f, const char *path, char line[TERN_ARGS_LINE])
+{
+    struct stat st;
+    f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (f->fd < 0 && errno == ENOENT)
+        return TERN_KEPT_NONE;
+    if (f->fd < 0 || fstat(f->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        fail(path, f->fd < 0 ? strerror(errno) : "not a regular file", line);
+        if (f->fd >= 0)
+            close(f->fd);
+        return TERN_KEPT_FAILED;
+    }
+    f->source = (tern_source){.size = (uint64_t)st.st_size, .read = read_file, .self = f,
+                              .window = {window, sizeof window}};
+    return TERN_KEPT_READ;
+}
+
+enum tern_kept tern_keep_read(const char *path, tern_saved_info *info, tern_memory *note,
+                              char line[TERN_ARGS_LINE])
+{
+    struct opened f;
+    tern_saved_info own;
+    tern_error err = {.status = TERN_OK};
+    enum tern_kept kept = open_file(&f, path, line);
+    if (note)
+        *note = (tern_memory){NULL, 0};
+    if (kept != TERN_KEPT_READ)
+        return kept;
+    bool ok = tern_saved_read(&f.source, &own, &err) == TERN_OK;
+    if (!ok)
+        fail(path, err.text, line);
+    if (ok && info)
+        *info = own;
+    if (ok && note && own.note_bytes > 0) {
+        note->data = malloc((size_t)own.note_bytes);
+        note->size = (size_t)own.note_bytes;
+        ok = note->data && read_file(&f, own.note_at, note->data, note->size);
+        if (!ok) {
+            fail(path, note->data ? "it cannot be read" : "no memory for its note", line);
+            free(note->data);
+            *note = (tern_memory){NULL, 0};
+        }
+    }
+    close(f.fd);
+    return ok ? TERN_KEPT_READ : TERN_KEPT_FAILED;
+}
+
+/* --- with an engine --- */
+
+/* The engine's last error; it is taken away, so that the next one is seen. */
+static void take_error(struct tern_session *s, const char *path, char line[TERN_ARGS_LINE])
+{
+    fail(path, tern_engine_error(s->engine)->text, line);
+    tern_engine_clear_error(s->engine);
+}
+
+enum tern_kept tern_keep_restore(struct tern_session *s, tern_seq seq, const char *path,
+                                 char line[TERN_ARGS_LINE])
+{
+    struct opened f;
+    uint64_t none;
+    size_t bytes;
+    enum tern_kept kept = open_file(&f, path, line);
+    if (kept != TERN_KEPT_READ)
+        return kept;
+    tern_status status = tern_saved_size(s->engine, 0, 0, &none, &bytes);
+    tern_memory scratch = status == TERN_OK ? tern_os_map(bytes, 64) : (tern_memory){NULL, 0};
+    if (status == TERN_OK && scratch.data)
+        status = tern_saved_restore(s->engine, seq, &f.source, scratch);
+    if (status == TERN_OK && !scratch.data)
+        kept = fail(path, "no memory to read it", line) ? kept : TERN_KEPT_FAILED;
+    else if (status == TERN_AGAIN)
+        kept = fail(path, "the context is in use", line) ? kept : TERN_KEPT_FAILED;
+    else if (status != TERN_OK) {
+        take_error(s, path, line);
+        kept = TERN_KEPT_FAILED;
+    }
+    tern_os_unmap(scratch);
+    close(f.fd);
+    return kept;
+}
+
+static bool write_file(void *self, uint64_t offset, const void *src, size_t n)
+{
+    return tern_output_write(self, offset, src, n);
+}
+
+bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern_bytes note,
+                    char line[TERN_ARGS_LINE])
+{
+    static struct tern_output file;
+    uint64_t bytes;
+    size_t scratch_bytes;
+    if (tern_saved_size(s->engine, seq, note.size, &bytes, &scratch_bytes) != TERN_OK) {
+        take_error(s, path, line);
+        return false;
+    }
+    tern_memory scratch = tern_os_map(scratch_bytes, 64);
+    if (!scratch.data)
+        return fail(path, "no memory to write it", line);
+    bool ok = tern_output_open(&file, path, line);
+    if (ok) {
+        file.goes_on = true; /* an answer that was interrupted is kept too */
+        const tern_sink sink = {write_file, &file};
+        tern_status status = tern_saved_write(s->engine, seq, note, scratch, &sink);
+        if (status == TERN_OK || file.error) {
+            ok = tern_output_finish(&file, line);
+            tern_engine_clear_error(s->engine);
+        } else {
+            tern_output_drop(&file);
+            take_error(s, path, line);
+            ok = false;
+        }
+    }
+    tern_os_unmap(scratch);
+    return ok;
+}
+
+uint64_t tern_keep_bytes(const struct tern_session *s)
+{
+    enum { RUN = 4 << 20 }; /* what tern_output holds back */
+    const tern_model_info *m = &s->info;
+    uint64_t block = 2ull * 16 * m->n_kv_heads * m->head_dim * sizeof(float);
+    uint64_t file = tern_session_arena_bytes(&s->plan, TERN_ARENA_KV) +
+                    s->plan.limits.n_ctx * sizeof(tern_token) + (4u << 10);
+    return (file < RUN ? file : RUN) + block;
+}
