@@ -107,7 +107,7 @@ void tern_reply_end_call(struct tern_reply *r, bool whole, uint64_t at)
     r->n_held = r->n_tag = 0;
     r->mode = whole ? TERN_REPLY_IN_START : TERN_REPLY_IN_TEXT;
     r->drops_blank = whole;
-    r->in_block = whole && r->tagged;
+    r->in_block = whole && (r->tagged || r->fenced);
 }
 
 /* --- text --- */
@@ -188,13 +188,15 @@ static void markers_of(const struct tern_reply *r, struct markers *m)
     if (!start)
         return;
     if (r->in_block)
-        add(m, tags.close, BLOCK_END);
+        add(m, r->fenced ? "```" : tags.close, BLOCK_END);
     if (o->calls == TERN_CALLS_LLAMA3)
         add(m, r->n_calls ? ";" : "{", CALL);
+    if (o->calls == TERN_CALLS_HERMES && (r->in_block || !r->n_calls))
+        add(m, "{", CALL);
+    if (o->calls == TERN_CALLS_HERMES && !r->n_calls)
+        add(m, "```json", CALL);
     if (!r->in_block)
         return;
-    if (o->calls == TERN_CALLS_HERMES)
-        add(m, "{", CALL);
     if (o->calls == TERN_CALLS_HERMES || o->calls == TERN_CALLS_LFM2) {
         add(m, ",", CALL);
         add(m, "]", LIST_END);

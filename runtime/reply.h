@@ -61,6 +61,7 @@ struct tern_reply {
     /* The call that is being read. */
     uint64_t call_at;
     bool given, closed, tagged; /* its CALL is out; its arguments are whole; a tag began it */
+    bool fenced;                /* a fence of Markdown did */
     bool skipping;              /* JSON: the value is of no interest */
     bool seen;                  /* JSON: the arguments were */
     uint16_t args_from, args_to;

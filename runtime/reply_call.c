@@ -22,7 +22,8 @@ void tern_reply_begin_call(struct tern_reply *r)
     r->given = r->closed = r->skipping = r->seen = false;
     r->n_name = r->n_key = r->n_tag = 0;
     r->args_from = r->args_to = 0;
-    r->tagged = first == '<' || r->in_block;
+    r->tagged = first == '<' || (r->in_block && !r->fenced);
+    r->fenced = first == '`' || (r->in_block && r->fenced);
     r->first = first == '<';
     if (format == TERN_CALLS_XML) {
         tern_reply_begin_xml(r, r->n_held == sizeof TERN_REPLY_FUNCTION - 1);

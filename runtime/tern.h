@@ -605,7 +605,9 @@ TERN_API TERN_MUST_CHECK tern_status tern_step(tern_engine *engine, tern_event *
 /* How a model writes that it calls tools. */
 typedef enum tern_call_format {
     TERN_CALLS_NONE = 0, /* it does not: all is text */
-    TERN_CALLS_HERMES,   /* <tool_call>{"name": "f", "arguments": {...}}</tool_call>, Qwen's too */
+    TERN_CALLS_HERMES,   /* <tool_call>{"name": "f", "arguments": {...}}</tool_call>, Qwen's too;
+                            a reply that begins with such an object alone, or in a fence (```json),
+                            as small models write it, if it has no keys but a call's */
     TERN_CALLS_XML,      /* <tool_call><function=f><parameter=k>v</parameter></function>
                             </tool_call>, Qwen3-Coder's; the outer tags may be missing */
     TERN_CALLS_LLAMA3,   /* {"name": "f", "parameters": {...}} as the whole reply, or behind

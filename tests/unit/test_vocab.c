@@ -124,6 +124,33 @@ static void ids_outside_the_vocabulary_are_refused_where_they_matter(void **stat
     open_close(o);
 }
 
+static void every_end_ends_whatever_the_file_says_of_it(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {
+        "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>",
+        "<|return|>", "<EOT>", "_<EOT>", "<|end_of_text|>",
+        "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+    };
+    enum { N = sizeof ends / sizeof *ends };
+    for (int kind = 0; kind < 2; kind++) {
+        struct small_vocab *v = fresh();
+        tern_piece piece;
+        sv_add_bytes(v);
+        for (int i = 0; i < N; i++)
+            sv_add(v, ends[i], kind ? TERN_TOKEN_USER : TERN_TOKEN_CONTROL, 0);
+        const int other = sv_add(v, "<|start|>", TERN_TOKEN_CONTROL, 0);
+        struct opened *o = sv_open(v, "gpt2", "gpt-2");
+        for (int i = 0; i < N; i++) {
+            assert_int_equal(tern_token_piece(o->model, 256 + i, &piece), TERN_OK);
+            assert_true(piece.ends);
+        }
+        assert_int_equal(tern_token_piece(o->model, other, &piece), TERN_OK);
+        assert_false(piece.ends);
+        open_close(o);
+    }
+}
+
 static void merges_that_name_no_token_are_passed_over(void **state)
 {
     (void)state;
@@ -241,6 +268,7 @@ int main(void)
         cmocka_unit_test(metadata_of_the_wrong_shape_is_named),
         cmocka_unit_test(what_is_not_known_is_refused_by_name),
         cmocka_unit_test(ids_outside_the_vocabulary_are_refused_where_they_matter),
+        cmocka_unit_test(every_end_ends_whatever_the_file_says_of_it),
         cmocka_unit_test(merges_that_name_no_token_are_passed_over),
         cmocka_unit_test(long_pieces_and_odd_scores_and_kinds_are_refused),
         cmocka_unit_test(a_quarter_of_a_million_pieces_are_read_in_linear_time),
