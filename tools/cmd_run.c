@@ -205,8 +205,8 @@ static const struct tern_option own[] = {
 };
 
 static const struct tern_option *const tables[] = {
-    tern_options_prompt, own, tern_options_session, tern_options_sampling, tern_options_grammar,
-    tern_options_engine, tern_options_json, NULL,
+    tern_options_prompt, own, tern_options_session, tern_options_sampling, tern_options_logprobs,
+    tern_options_grammar, tern_options_engine, tern_options_json, NULL,
 };
 
 const struct tern_command tern_cmd_run = {

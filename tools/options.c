@@ -63,6 +63,10 @@ const struct tern_option tern_options_sampling[] = {
      "TEXT", "ends before this text; may be repeated"},
     {"--ignore-eos", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, ignore_eos), 0, 0,
      NULL, NULL, "end tokens do not end it"},
+    TERN_END_OF_OPTIONS,
+};
+
+const struct tern_option tern_options_logprobs[] = {
     {"--logprobs", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, logprobs), 0, 1024, "0",
      "K", "with JSON: the K best log-probabilities of each generated token"},
     {"--prompt-logprobs", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, prompt_logprobs),

@@ -7,6 +7,7 @@
 extern const struct tern_option tern_options_prompt[];   /* -p -f --special */
 extern const struct tern_option tern_options_engine[];   /* -c -t --chunk --exact --kv-k ... */
 extern const struct tern_option tern_options_sampling[]; /* -n --temp --seed --stop ... */
+extern const struct tern_option tern_options_logprobs[]; /* --logprobs --prompt-logprobs */
 extern const struct tern_option tern_options_grammar[];  /* --grammar --schema --json-mode */
 extern const struct tern_option tern_options_session[];  /* --session */
 extern const struct tern_option tern_options_json[];     /* --json */

@@ -56,7 +56,9 @@ static const struct tern_option line_options[] = {
      0, NULL, NULL, ""},
     TERN_END_OF_OPTIONS,
 };
-static const struct tern_option *const line_tables[] = {line_options, tern_options_sampling, NULL};
+static const struct tern_option *const line_tables[] = {
+    line_options, tern_options_sampling, tern_options_logprobs, NULL,
+};
 static const struct tern_command line_command = {"prompts", "", "", line_tables, NULL, false, NULL};
 
 static bool refuse(const char *key, const char *needed, char error[TERN_ARGS_LINE])

@@ -12,7 +12,8 @@
 #include "tools/options.h"
 
 static const struct tern_option *const tables[] = {
-    tern_options_prompt, tern_options_engine, tern_options_sampling, tern_options_json, NULL,
+    tern_options_prompt, tern_options_engine, tern_options_sampling, tern_options_logprobs,
+    tern_options_json, NULL,
 };
 static const struct tern_command command = {"run", "run MODEL", "", tables, NULL, true, NULL};
 static struct tern_settings s;
