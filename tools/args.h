@@ -29,6 +29,8 @@ struct tern_settings {
     uint32_t n_biases;
     const char *decode_ids, *save_logits, *kl_base, *trace;
     const char *messages, *chat_template, *tools, *variables; /* of a conversation */
+    const char *system, *think;
+    int64_t think_budget;                      /* -1: none */
     const char *output, *object, *c_array, *symbol, *arch, *cache;
     const char *match, *vocabulary, *grammar, *schema, *session;
     const char *host, *api_key, *api_key_file, *cors_origin, *alias; /* of a server */
@@ -36,7 +38,7 @@ struct tern_settings {
     uint64_t body;
     tern_kv_type kv_type;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
-    bool verify, json_mode, lenient, no_generation, adapt, as_ids;
+    bool verify, json_mode, lenient, no_generation, adapt, as_ids, stats;
 };
 
 enum tern_option_kind {

@@ -5,7 +5,8 @@
 
 #include "tools/args.h"
 
-extern const struct tern_command tern_cmd_run, tern_cmd_plan, tern_cmd_inspect, tern_cmd_tokenize,
+extern const struct tern_command tern_cmd_run, tern_cmd_chat, tern_cmd_plan,
+    tern_cmd_inspect, tern_cmd_tokenize,
     tern_cmd_perplexity, tern_cmd_bench, tern_cmd_devices, tern_cmd_build,
     tern_cmd_grammar, tern_cmd_schema, tern_cmd_template, tern_cmd_serve;
 

@@ -7,7 +7,7 @@ set -eu
 
 want() {
     case $1 in
-    build) echo gcc libc6-dev meson ninja-build pkg-config libjansson-dev node-llhttp \
+    build) echo gcc libc6-dev meson ninja-build pkg-config libjansson-dev libedit-dev node-llhttp \
         python3 ;;
     models) echo python3 python3-pip ca-certificates ;;
     tests) echo libcmocka-dev python3-numpy python3-pip python3-venv ca-certificates clang \

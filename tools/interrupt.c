@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted, survives, ends;
 static void (*tell_other)(void);
 
 static void on_interrupt(int number)
 {
-    if (interrupted >= (tell_other ? 2 : 1)) {
+    if (!survives && interrupted >= (tell_other ? 2 : 1)) {
         signal(number, SIG_DFL);
         raise(number);
     }
@@ -42,6 +42,33 @@ void tern_interrupt_tell(void (*tell)(void))
 bool tern_interrupted(void)
 {
     return interrupted != 0;
+}
+
+static void on_end(int number)
+{
+    (void)number;
+    if (!ends) /* a second one does not stop what is saved at the end */
+        interrupted = 1;
+    ends = 1;
+}
+
+void tern_interrupt_survive(void)
+{
+    struct sigaction a = {.sa_handler = on_end, .sa_flags = SA_RESTART};
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGHUP, &a, NULL);
+    survives = 1;
+}
+
+void tern_interrupt_forget(void)
+{
+    interrupted = 0;
+}
+
+bool tern_interrupt_ends(void)
+{
+    return ends != 0;
 }
 
 void tern_progress_begin(struct tern_progress *p, const char *what)

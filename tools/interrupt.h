@@ -11,6 +11,11 @@ bool tern_interrupted(void);
 /* From now on SIGTERM counts as SIGINT, and the handler calls `tell`, which may do what handlers
  * may, the first and the second time; the third ends the process. */
 void tern_interrupt_tell(void (*tell)(void));
+/* For a program with something to lose: from now on the second one does nothing more than the
+ * first, and SIGTERM and SIGHUP, too, only ask it to end. */
+void tern_interrupt_survive(void);
+void tern_interrupt_forget(void);
+bool tern_interrupt_ends(void);
 
 /* A line on standard error that is written over, only where that is a terminal and a step has
  * taken more than a second. */

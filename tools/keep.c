@@ -88,6 +88,27 @@ enum tern_kept tern_keep_read(const char *path, tern_saved_info *info, tern_memo
     return ok ? TERN_KEPT_READ : TERN_KEPT_FAILED;
 }
 
+bool tern_keep_tokens(const char *path, const tern_saved_info *info, tern_token *out,
+                      char line[TERN_ARGS_LINE])
+{
+    struct opened f;
+    const size_t n = info->n_tokens;
+    const enum tern_kept kept = open_file(&f, path, line);
+    if (kept == TERN_KEPT_NONE)
+        return fail(path, strerror(ENOENT), line);
+    if (kept != TERN_KEPT_READ)
+        return false;
+    const bool ok = read_file(&f, info->tokens_at, out, n * sizeof *out);
+    close(f.fd);
+    for (size_t i = 0; ok && i < n; i++) {
+        unsigned char b[4];
+        memcpy(b, &out[i], 4);
+        out[i] = (tern_token)(b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
+                              (uint32_t)b[3] << 24);
+    }
+    return ok || fail(path, "it cannot be read", line);
+}
+
 /* --- with an engine --- */
 
 /* The engine's last error; it is taken away, so that the next one is seen. */

@@ -12,6 +12,9 @@ enum tern_kept { TERN_KEPT_FAILED, TERN_KEPT_NONE, TERN_KEPT_READ };
  * be NULL. NONE: there is no such file. FAILED: line says what is wrong with it. */
 enum tern_kept tern_keep_read(const char *path, tern_saved_info *info, tern_memory *note,
                               char line[TERN_ARGS_LINE]);
+/* The tokens that a file with this info has, info.n_tokens of them. */
+bool tern_keep_tokens(const char *path, const tern_saved_info *info, tern_token *out,
+                      char line[TERN_ARGS_LINE]);
 /* Gives the sequence, which holds no tokens, those of the file. */
 enum tern_kept tern_keep_restore(struct tern_session *s, tern_seq seq, const char *path,
                                  char line[TERN_ARGS_LINE]);

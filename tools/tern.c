@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 static const struct tern_command *const commands[] = {
-    &tern_cmd_run, &tern_cmd_plan, &tern_cmd_inspect, &tern_cmd_tokenize, &tern_cmd_template,
+    &tern_cmd_run, &tern_cmd_chat, &tern_cmd_plan, &tern_cmd_inspect, &tern_cmd_tokenize,
+    &tern_cmd_template,
     &tern_cmd_perplexity, &tern_cmd_bench, &tern_cmd_build, &tern_cmd_devices, &tern_cmd_grammar,
     &tern_cmd_schema, &tern_cmd_serve, NULL,
 };

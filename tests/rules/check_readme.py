@@ -22,6 +22,8 @@ for line in pathlib.Path(readme).read_text().splitlines():
     command = command.replace("build/tools/tern", tern, 1)
     if " bench " in command:
         command += " --prefill 8 --decode 2 --repeat 1"
+    if " chat " in command:
+        command = f"echo hello | {command} --chat-template chatml -n 2"
     with tempfile.TemporaryDirectory() as here:
         r = subprocess.run(command, shell=True, capture_output=True, stdin=subprocess.DEVNULL,
                            cwd=here)

@@ -1,0 +1,2 @@
+# exit 1
+$TERN chat $TINY/qwen2-k.gguf </dev/null

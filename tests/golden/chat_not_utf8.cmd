@@ -1,0 +1,3 @@
+# exit 1
+printf 'root ::= [a-z ]*\n' >g
+printf 'a\377b\nok\n' | $TERN chat $TINY/qwen2-k.gguf --chat-template chatml --temp 0 -n 5 --grammar g -t 1

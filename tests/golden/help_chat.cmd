@@ -1,0 +1,1 @@
+$TERN chat --help
