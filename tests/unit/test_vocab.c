@@ -130,7 +130,7 @@ static void every_end_ends_whatever_the_file_says_of_it(void **state)
     static const char *const ends[] = {
         "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>",
         "<|return|>", "<EOT>", "_<EOT>", "<|end_of_text|>",
-        "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+        ("<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"),
     };
     enum { N = sizeof ends / sizeof *ends };
     for (int kind = 0; kind < 2; kind++) {
