@@ -1,5 +1,6 @@
 /* cmd_plan.c: the bytes of every arena and of the process, from the header alone. */
 #include "tools/commands.h"
+#include "tools/keep.h"
 #include "tools/options.h"
 #include "tools/session.h"
 
@@ -139,7 +140,7 @@ static int run(const struct tern_settings *settings)
     tern_limits limits = tern_session_limits(settings);
     int code = 1;
     bool ok = tern_session_open(&s, settings->model, TERN_MODEL_WHOLE);
-    s.keeps = settings->session != NULL;
+    s.keep_bytes = settings->session ? tern_keep_bytes : NULL;
     if (!ok || !tern_constraint_of_session(&s, settings) ||
         !(settings->fit ? fit(&s, &limits, settings->fit) : tern_session_plan(&s, &limits))) {
         tern_session_report(&s);

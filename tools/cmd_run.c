@@ -174,7 +174,7 @@ static int run(const struct tern_settings *settings)
     char line[TERN_ARGS_LINE];
     int code = 1;
     bool ok = tern_session_open_cached(&s, settings->model, settings->cache);
-    s.keeps = settings->session != NULL;
+    s.keep_bytes = settings->session ? tern_keep_bytes : NULL;
     if (!ok || !tern_constraint_of_session(&s, settings) || !tern_session_plan(&s, &limits)) {
         tern_session_report(&s);
     } else if (!take_prompt(&s, settings, &prompt, line)) {

@@ -1,7 +1,6 @@
 #include "tools/session.h"
 
 #include "tools/interrupt.h"
-#include "tools/keep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,7 +96,7 @@ struct tern_process tern_session_process(const struct tern_session *s)
         .image = image_bytes(s),
         .tools = (uint64_t)limits->n_seqs *
                      (OUTPUT + (uint64_t)limits->n_ctx * sizeof(tern_token)) +
-                 s->constraint.bytes + (s->keeps ? tern_keep_bytes(s) : 0),
+                 s->constraint.bytes + (s->keep_bytes ? s->keep_bytes(s) : 0),
     };
     p.compiling = s->constraint.compiling;
     p.total = tern_session_engine_bytes(&s->plan) + p.program + p.stacks + p.windows +

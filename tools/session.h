@@ -20,7 +20,8 @@ struct tern_session {
     tern_host host;
     tern_engine *engine;
     struct tern_constraint constraint; /* what is generated is held to, if a grammar was given */
-    bool keeps;                        /* a session file is read and written: keep.h */
+    /* What reading and writing a session file takes (keep.h); NULL: there is none. */
+    uint64_t (*keep_bytes)(const struct tern_session *s);
     tern_error error;
     uint64_t begun_ns;
     double load_s; /* from open to the last weight */
