@@ -266,6 +266,13 @@ static void call_open(struct fuzz *f)
     o.max_tokens = how & 128 ? 1 + counts % 16 : 0;
     o.n_logprobs = counts & 3;
     o.n_prompt_logprobs = counts == 255 ? INT32_MIN : (int32_t)(counts >> 2 & 7) - 2;
+    const tern_token think_end[] = {how & 31, counts & 31, take_token(in)};
+    o.think_close = (tern_text){"a", counts & 32 ? 1 : 0};
+    o.think_limited = counts & 64;
+    o.thinks = counts & 128;
+    o.think_tokens = how & 7;
+    o.think_end = think_end;
+    o.n_think_end = how >> 3 & 3;
     tern_seq seq = 99;
     const tern_status status = answered(f, tern_seq_open(f->engine, &o, &seq));
     require((status == TERN_OK) == (seq != 0));
