@@ -46,6 +46,7 @@ struct tern_engine {
     const float *logits;        /* of the last batch */
     size_t logit_stride;
     uint32_t n_hand_logits;     /* what tern_logits may show */
+    uint32_t step_rows;         /* of tern_step, at most; 0: the chunk */
     bool keeps_timings;
     uint32_t n_timings;         /* of sampling */
 };

@@ -255,7 +255,8 @@ static void give_to_all(struct tern_engine *e, bool prompts, struct shares *left
 static void share_out(struct tern_engine *e)
 {
     struct tern_scheduler *sch = &e->parts.scheduler;
-    struct shares left = {e->limits.chunk, e->limits.n_logit_rows};
+    const bool fewer = e->step_rows && e->step_rows < e->limits.chunk;
+    struct shares left = {fewer ? e->step_rows : e->limits.chunk, e->limits.n_logit_rows};
     bool prompts = false;
     memset(sch->quota, 0, e->limits.n_seqs * sizeof *sch->quota);
     for (uint32_t i = 0; i < sch->n_running; i++)

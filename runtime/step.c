@@ -152,6 +152,12 @@ tern_status tern_step(tern_engine *e, tern_event *events, size_t cap, size_t *n)
     return status;
 }
 
+void tern_step_rows(tern_engine *e, uint32_t rows)
+{
+    if (e)
+        e->step_rows = rows;
+}
+
 /* --- the layer below --- */
 
 static uint32_t run_length(const tern_row *rows, size_t n_rows, size_t i)

@@ -599,6 +599,10 @@ TERN_API void tern_seq_close(tern_engine *engine, tern_seq seq);
  * TERN_AGAIN: no sequence is running. */
 TERN_API TERN_MUST_CHECK tern_status tern_step(tern_engine *engine, tern_event *events, size_t cap,
                                                size_t *n);
+/* Rows that a step has at most from now on; 0 and what is beyond the limits' chunk: the chunk.
+ * Fewer make steps shorter, so that streams beside a long prompt wait less for their next token;
+ * what is generated does not depend on it. */
+TERN_API void tern_step_rows(tern_engine *engine, uint32_t rows);
 
 /* --- replies: what the text of an answer says --- */
 

@@ -183,6 +183,8 @@ static void act(struct player *p)
         fork_one(p, a, b);
     } else if (!a->running || what < 50) {
         feed_one(p, a);
+    } else if (what < 51) {
+        tern_step_rows(p->rig.engine, trace_below(&p->random, 40));
     } else if (what < 52) {
         tern_preempt(p->rig.engine, &p->rig.engine->parts.seqs[a->seq & 1023]);
     }
@@ -387,6 +389,28 @@ static void the_longest_idle_loses_its_blocks_first(void **state)
     free(log);
 }
 
+static void a_step_has_no_more_rows_than_it_may_have(void **state)
+{
+    (void)state;
+    struct trace_rig rig;
+    struct trace_log *log = calloc(1, sizeof *log);
+    tern_token p[50];
+    make_prompt(p, 50, 4);
+    set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 2, .chunk = 32});
+    const tern_seq seq = start(&rig, p, 50, 4);
+    tern_step_rows(rig.engine, 8);
+    assert_int_equal(trace_drive(&rig, log, 16, 2), TERN_OK);
+    assert_int_equal(info_of(&rig, seq).n_computed, 16);
+    tern_step_rows(rig.engine, 1000);
+    assert_int_equal(trace_drive(&rig, log, 16, 1), TERN_OK);
+    assert_int_equal(info_of(&rig, seq).n_computed, 48);
+    tern_step_rows(rig.engine, 0);
+    assert_int_equal(trace_drive(&rig, log, 16, 100), TERN_AGAIN);
+    assert_int_equal(trace_matches(&rig, log, seq, p, 50), 4);
+    trace_close(&rig);
+    free(log);
+}
+
 /* Steps until each of the prompts has its first event, while the others generate. */
 static void nobody_starves(const tern_limits *limits, int32_t n_prompt_logprobs,
                            uint32_t most_steps)
@@ -549,6 +573,7 @@ int main(void)
         cmocka_unit_test(the_youngest_loses_its_blocks_and_the_oldest_never_waits),
         cmocka_unit_test(who_is_too_young_to_take_a_block_waits_with_what_it_has),
         cmocka_unit_test(the_longest_idle_loses_its_blocks_first),
+        cmocka_unit_test(a_step_has_no_more_rows_than_it_may_have),
         cmocka_unit_test(nobody_starves_however_small_a_step_is),
         cmocka_unit_test(a_long_prompt_does_not_hold_up_those_that_generate),
         cmocka_unit_test(a_seeded_request_draws_the_same_in_any_company),
