@@ -205,7 +205,7 @@ void tern_args_defaults(const struct tern_command *c, struct tern_settings *s)
     memset(s, 0, sizeof *s);
     for (size_t t = 0; c->tables[t]; t++)
         for (const struct tern_option *o = c->tables[t]; o->name; o++)
-            if (o->preset)
+            if (o->preset && find(c, o->name, strlen(o->name)) == o)
                 set(o, o->preset, s, line);
 }
 

@@ -36,9 +36,8 @@ struct tern_settings {
     const char *host, *api_key, *api_key_file, *cors_origin, *alias; /* of a server */
     int64_t port, queue, connections, drain, timeout;
     uint64_t body;
-    tern_kv_type kv_type;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
-    bool verify, json_mode, lenient, no_generation, adapt, as_ids, stats;
+    bool server, verify, json_mode, lenient, no_generation, adapt, as_ids, stats;
 };
 
 enum tern_option_kind {
@@ -63,7 +62,8 @@ struct tern_option {
     const char *value, *help; /* "N"; what it does, with the default where preset has none */
 };
 
-/* A command's options: tables that end with a row without a name. */
+/* A command's options: tables that end with a row without a name. Of rows of one name the first
+ * counts. */
 struct tern_command {
     const char *name, *usage, *summary;
     const struct tern_option *const *tables; /* ends with NULL */

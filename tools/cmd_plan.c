@@ -2,29 +2,45 @@
 #include "tools/commands.h"
 #include "tools/keep.h"
 #include "tools/options.h"
+#include "tools/serve/serve_plan.h"
 #include "tools/session.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static bool total_at(struct tern_session *s, tern_limits *limits, uint32_t n_ctx, uint64_t *total)
+/* With --server, what the server takes is what a prompt and its answer take elsewhere. */
+static struct tern_process process_of(const struct tern_session *s,
+                                      const struct tern_settings *settings)
+{
+    struct tern_process p = tern_session_process(s);
+    if (settings->server) {
+        const uint64_t server = tern_serve_bytes(settings, &s->plan);
+        p.total += server - p.tools;
+        p.tools = server;
+    }
+    return p;
+}
+
+static bool total_at(struct tern_session *s, const struct tern_settings *settings,
+                     tern_limits *limits, uint32_t n_ctx, uint64_t *total)
 {
     limits->n_ctx = n_ctx;
     s->error = (tern_error){0};
     if (!tern_session_plan(s, limits))
         return false;
-    *total = tern_session_process(s).total;
+    *total = process_of(s, settings).total;
     return true;
 }
 
 /* The largest context whose process fits; by halves, since a larger one never takes less. */
-static bool fit(struct tern_session *s, tern_limits *limits, uint64_t bytes)
+static bool fit(struct tern_session *s, const struct tern_settings *settings, tern_limits *limits)
 {
+    const uint64_t bytes = settings->fit;
     enum { LEAST = 16 };
     uint32_t low = LEAST, high = s->info.n_ctx_train ? s->info.n_ctx_train : 4096;
     uint64_t total;
-    if (!total_at(s, limits, low, &total))
+    if (!total_at(s, settings, limits, low, &total))
         return false;
     if (total > bytes) {
         s->error.status = TERN_NO_MEMORY;
@@ -35,12 +51,12 @@ static bool fit(struct tern_session *s, tern_limits *limits, uint64_t bytes)
     }
     while (low < high) {
         uint32_t middle = high - (high - low) / 2;
-        if (total_at(s, limits, middle, &total) && total <= bytes)
+        if (total_at(s, settings, limits, middle, &total) && total <= bytes)
             low = middle;
         else
             high = middle - 1;
     }
-    return total_at(s, limits, low, &total);
+    return total_at(s, settings, limits, low, &total);
 }
 
 static void write_row(struct tern_out *o, const char *name, uint64_t bytes)
@@ -85,10 +101,11 @@ static void write_expanded(const struct tern_session *s, struct tern_out *o, boo
         tern_json_end(o, '}');
 }
 
-static void write_json(const struct tern_session *s, struct tern_out *o)
+static void write_json(const struct tern_session *s, const struct tern_settings *settings,
+                       struct tern_out *o)
 {
     const tern_limits *l = &s->plan.limits;
-    struct tern_process p = tern_session_process(s);
+    const struct tern_process p = process_of(s, settings);
     tern_json_begin(o, NULL, '{');
     tern_session_memory_json(s, o, "arenas");
     tern_json_u64(o, "engine_bytes", tern_session_engine_bytes(&s->plan));
@@ -97,7 +114,7 @@ static void write_json(const struct tern_session *s, struct tern_out *o)
     tern_json_u64(o, "stacks", p.stacks);
     tern_json_u64(o, "windows", p.windows);
     tern_json_u64(o, "image", p.image);
-    tern_json_u64(o, "tools", p.tools);
+    tern_json_u64(o, settings->server ? "server" : "tools", p.tools);
     tern_json_u64(o, "compiling", p.compiling);
     tern_json_end(o, '}');
     tern_json_u64(o, "process_bytes", p.total);
@@ -111,10 +128,11 @@ static void write_json(const struct tern_session *s, struct tern_out *o)
     tern_out_put(o, "\n", 1);
 }
 
-static void write_text(const struct tern_session *s, struct tern_out *o)
+static void write_text(const struct tern_session *s, const struct tern_settings *settings,
+                       struct tern_out *o)
 {
     const tern_limits *l = &s->plan.limits;
-    struct tern_process p = tern_session_process(s);
+    const struct tern_process p = process_of(s, settings);
     tern_out_print(o, "context %u, sequences %u, threads %u, chunk %u\n", l->n_ctx, l->n_seqs,
                    l->n_threads, l->chunk);
     for (size_t i = 0; i < s->plan.n_arenas; i++)
@@ -126,7 +144,7 @@ static void write_text(const struct tern_session *s, struct tern_out *o)
         write_row(o, "mapped image", p.image);
     else
         write_row(o, "file windows", p.windows);
-    write_row(o, "prompt, answer", p.tools);
+    write_row(o, settings->server ? "server" : "prompt, answer", p.tools);
     if (p.compiling)
         write_row(o, "(compiling)", p.compiling);
     write_row(o, "process", p.total);
@@ -137,19 +155,20 @@ static int run(const struct tern_settings *settings)
 {
     static struct tern_session s;
     static struct tern_out out;
-    tern_limits limits = tern_session_limits(settings);
+    tern_limits limits = settings->server ? tern_serve_limits(settings)
+                                          : tern_session_limits(settings);
     int code = 1;
     bool ok = tern_session_open(&s, settings->model, TERN_MODEL_WHOLE);
     s.keep_bytes = settings->session ? tern_keep_bytes : NULL;
     if (!ok || !tern_constraint_of_session(&s, settings) ||
-        !(settings->fit ? fit(&s, &limits, settings->fit) : tern_session_plan(&s, &limits))) {
+        !(settings->fit ? fit(&s, settings, &limits) : tern_session_plan(&s, &limits))) {
         tern_session_report(&s);
     } else {
         tern_out_open(&out, STDOUT_FILENO);
         if (settings->json)
-            write_json(&s, &out);
+            write_json(&s, settings, &out);
         else
-            write_text(&s, &out);
+            write_text(&s, settings, &out);
         code = !tern_out_flush(&out);
         if (code)
             fprintf(stderr, "tern plan: standard output: %s\n", strerror(out.error));
@@ -161,11 +180,14 @@ static int run(const struct tern_settings *settings)
 static const struct tern_option own[] = {
     {"--fit", NULL, TERN_OPTION_BYTES, offsetof(struct tern_settings, fit), 0, 0, NULL,
      "BYTES", "the largest context whose process fits; K, M, G allowed"},
+    {"--server", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, server), 0, 0, NULL, NULL,
+     "of tern serve with these options"},
     TERN_END_OF_OPTIONS,
 };
 
 static const struct tern_option *const tables[] = {
-    own, tern_options_grammar, tern_options_session, tern_options_engine, tern_options_json, NULL,
+    own, tern_options_server, tern_options_grammar, tern_options_session, tern_options_engine,
+    tern_options_json, NULL,
 };
 
 const struct tern_command tern_cmd_plan = {

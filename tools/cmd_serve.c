@@ -4,6 +4,7 @@
 #include "tools/make_image.h"
 #include "tools/options.h"
 #include "tools/serve/serve.h"
+#include "tools/serve/serve_plan.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -11,45 +12,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { JSON_BYTES = 24 << 20, STREAM_BYTES = 256 << 10, SECOND = 1000 };
-
 static struct tern_server server;
-
-static struct tern_http_options http_options(const struct tern_settings *s)
-{
-    const size_t pool = (4 * (size_t)s->body + (8 << 20)) & ~(size_t)(TERN_BLOCK - 1);
-    const uint32_t timeout = (uint32_t)s->timeout * SECOND;
-    return (struct tern_http_options){
-        .n_connections = (uint32_t)s->connections,
-        .body_bytes = (size_t)s->body,
-        .pool_bytes = pool,
-        .stream_bytes = STREAM_BYTES,
-        .answer_bytes = pool / 2,
-        .head_ms = timeout < 30 * SECOND ? timeout : 30 * SECOND,
-        .body_ms = timeout,
-        .idle_ms = 300 * SECOND,
-        .comment_ms = 15 * SECOND,
-        .handle = tern_routes_handle,
-        .self = &server,
-    };
-}
-
-/* --- what a server needs of the engine --- */
-
-static tern_limits limits_of(const struct tern_settings *s)
-{
-    tern_limits limits = tern_session_limits(s);
-    limits.n_logprobs = TERN_SERVE_LOGPROBS;
-    limits.n_stop_bytes = TERN_SERVE_STOP_BYTES;
-    limits.grammars = true;
-    return limits;
-}
 
 /* A context that was not asked for is one that fits into the memory that is free. */
 static bool plan(struct tern_server *s)
 {
     enum { LEAST = 512 };
-    tern_limits limits = limits_of(s->settings);
+    tern_limits limits = tern_serve_limits(s->settings);
     if (!tern_session_plan(&s->session, &limits))
         return false;
     const uint64_t have = tern_os_memory_free() / 10 * 9;
@@ -84,10 +53,9 @@ static void *run_loop(void *self)
 
 static bool start_thread(pthread_t *thread, void *(*run)(void *), struct tern_server *s)
 {
-    enum { STACK = 1 << 20 };
     pthread_attr_t attr;
     pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK);
+    pthread_attr_setstacksize(&attr, TERN_SERVE_STACK);
     const int error = pthread_create(thread, &attr, run, s);
     pthread_attr_destroy(&attr);
     if (error)
@@ -97,7 +65,7 @@ static bool start_thread(pthread_t *thread, void *(*run)(void *), struct tern_se
 
 static void tell(void)
 {
-    tern_http_stop(server.http, (uint32_t)server.settings->drain * SECOND);
+    tern_http_stop(server.http, (uint32_t)server.settings->drain * 1000);
 }
 
 /* --- start and end --- */
@@ -116,15 +84,16 @@ static bool is_loopback(const char *host)
 
 static bool open_http(struct tern_server *s, uint16_t *port, char line[TERN_ARGS_LINE])
 {
-    const struct tern_http_options o = http_options(s->settings);
+    struct tern_http_options o = tern_serve_http_options(s->settings);
     const size_t bytes = tern_http_bytes(&o);
-    s->memory = tern_os_map(bytes + JSON_BYTES, 64);
+    o.self = s;
+    s->memory = tern_os_map(bytes + TERN_SERVE_JSON, 64);
     if (!s->memory.data) {
         snprintf(line, TERN_ARGS_LINE, "no memory for %u connections", o.n_connections);
         return false;
     }
     s->json = (struct tern_json_arena){.base = (char *)s->memory.data + bytes,
-                                       .size = JSON_BYTES};
+                                       .size = TERN_SERVE_JSON};
     *port = (uint16_t)s->settings->port;
     return tern_http_init(s->memory, &o, &s->http, line) &&
            tern_http_listen(s->http, s->settings->host, port, line);
@@ -195,7 +164,8 @@ static int run(const struct tern_settings *settings)
     s->settings = settings;
     s->name = name_of(settings);
     s->created = (int64_t)time(NULL);
-    s->n_jobs = (uint32_t)(settings->n_seqs + settings->queue);
+    s->n_jobs = (uint32_t)((settings->n_seqs ? settings->n_seqs : TERN_SERVE_SEQUENCES) +
+                           settings->queue);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->to_cook, NULL);
     pthread_cond_init(&s->to_run, NULL);
@@ -230,14 +200,6 @@ static const struct tern_option own[] = {
      NULL, "FILE", "keys, one a line"},
     {"--cors-origin", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, cors_origin), 0, 0,
      NULL, "LIST", "web pages of these origins may ask too; * is any"},
-    {"--sequences", "-np", TERN_OPTION_INT, offsetof(struct tern_settings, n_seqs), 1, 1024, "4",
-     "N", "answers worked on at a time"},
-    {"--queue", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, queue), 0, 4096, "60", "N",
-     "requests that may wait beside those; more are told to come again"},
-    {"--connections", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, connections), 1,
-     60000, "256", "N", "clients at a time"},
-    {"--max-body", NULL, TERN_OPTION_BYTES, offsetof(struct tern_settings, body), 0, 0, "1M",
-     "BYTES", "of one request; K, M, G allowed"},
     {"--timeout", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, timeout), 1, 86400, "60",
      "SECONDS", "a request comes whole in so long, and a client takes something in"},
     {"--drain", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, drain), 0, 86400, "10",
@@ -267,14 +229,14 @@ static const struct tern_option other_names[] = {
 };
 
 static const struct tern_option *const tables[] = {
-    own, tern_options_engine, tern_options_sampling, other_names, NULL,
+    own, tern_options_server, tern_options_engine, tern_options_sampling, other_names, NULL,
 };
 
 const struct tern_command tern_cmd_serve = {
     "serve", "serve MODEL [options]", "Serves a model over HTTP, as OpenAI's clients ask for it.",
     tables,
     "Samplers given here hold where a request names none.\n"
-    "GET /health /metrics /props /slots /v1/models; POST /v1/completions /tokenize\n"
-    "/detokenize /apply-template.",
+    "GET /health /metrics /props /slots /v1/models; POST /v1/chat/completions\n"
+    "/v1/completions /v1/responses /infill /tokenize /detokenize /apply-template.",
     true, run,
 };

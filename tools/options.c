@@ -90,6 +90,18 @@ const struct tern_option tern_options_session[] = {
     TERN_END_OF_OPTIONS,
 };
 
+const struct tern_option tern_options_server[] = {
+    {"--sequences", "-np", TERN_OPTION_INT, offsetof(struct tern_settings, n_seqs), 1, 1024, NULL,
+     "N", "answers that a server works on at a time (default 4)"},
+    {"--queue", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, queue), 0, 4096, "60", "N",
+     "requests that may wait beside those; more are told to come again"},
+    {"--connections", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, connections), 1,
+     60000, "256", "N", "clients at a time"},
+    {"--max-body", NULL, TERN_OPTION_BYTES, offsetof(struct tern_settings, body), 0, 0, "1M",
+     "BYTES", "of one request; K, M, G allowed"},
+    TERN_END_OF_OPTIONS,
+};
+
 const struct tern_option tern_options_json[] = {
     {"--json", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, json), 0, 0, NULL,
      NULL, "one JSON object on standard output"},

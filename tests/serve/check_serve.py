@@ -6,6 +6,7 @@ import json
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ import time
 from server import Server, receive
 
 tern, tiny = sys.argv[1], pathlib.Path(sys.argv[2])
+LIMITS = ["-c", "4096", "-np", "4", "--queue", "6"]
 MODEL = tiny / "llama-q8_0.gguf"
 if not MODEL.exists():
     print("skipped: no small models (they need numpy)")
@@ -128,6 +130,141 @@ def is_held_to_grammars(s):
             assert status == 400 and answer["error"]["message"], (bad, status, answer)
 
 
+# --- conversations ---
+
+def chat(**more):
+    return {"messages": [{"role": "user", "content": "what is the sea?"}], "max_tokens": 12,
+            "temperature": 0, "ignore_eos": True, **more}
+
+
+TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": {
+    "type": "object", "properties": {"city": {"type": "string", "maxLength": 8}},
+    "required": ["city"], "additionalProperties": False}}}
+
+
+def joined(events, key):
+    return "".join(e["choices"][0]["delta"].get(key) or "" for e in events if e["choices"])
+
+
+def converses(s):
+    whole = s.good("/v1/chat/completions", chat())
+    message = whole["choices"][0]["message"]
+    assert whole["object"] == "chat.completion" and message["role"] == "assistant"
+    assert message["content"] and whole["choices"][0]["finish_reason"] == "length"
+    events = s.events("/v1/chat/completions", chat(stream_options={"include_usage": True}))
+    assert events[0]["choices"][0]["delta"]["role"] == "assistant"
+    assert joined(events, "content") == message["content"]
+    assert events[-1]["choices"] == [] and events[-1]["usage"]["completion_tokens"] == 12
+    assert s.good("/apply-template", chat())["prompt"].count("what is the sea?") == 1
+    several = s.good("/v1/chat/completions", chat(n=3, temperature=1.3, seed=3))["choices"]
+    assert len({c["message"]["content"] for c in several}) > 1
+    for c in s.good("/v1/chat/completions", chat(logprobs=True, top_logprobs=2))["choices"]:
+        assert len(c["logprobs"]["content"]) == 12
+        assert all(len(t["top_logprobs"]) == 2 for t in c["logprobs"]["content"])
+    events = s.events("/v1/chat/completions", chat(logprobs=True))
+    assert sum(len(e["choices"][0]["logprobs"]["content"]) for e in events
+               if e["choices"][0]["logprobs"]) == 12
+    parts = [{"type": "text", "text": "what is "}, {"type": "text", "text": "the sea?"}]
+    assert s.good("/v1/chat/completions", chat(messages=[{"role": "user", "content": parts}]))[
+        "choices"][0]["message"]["content"] == message["content"]
+
+
+def calls_tools(s):
+    named = {"type": "function", "function": {"name": "get_weather"}}
+    for choice in ("required", named):
+        body = chat(tools=[TOOL], tool_choice=choice, max_tokens=200, parallel_tool_calls=False)
+        a = s.good("/v1/chat/completions", body)["choices"][0]
+        assert a["finish_reason"] == "tool_calls" and a["message"]["content"] is None, a
+        call = a["message"]["tool_calls"][0]
+        assert call["type"] == "function" and call["id"]
+        assert call["function"]["name"] == "get_weather"
+        assert list(json.loads(call["function"]["arguments"])) == ["city"]
+        events = s.events("/v1/chat/completions", body)
+        deltas = [t for e in events for t in e["choices"][0]["delta"].get("tool_calls", [])]
+        assert deltas[0]["id"] and deltas[0]["function"]["name"] == "get_weather"
+        assert "".join(d["function"]["arguments"] for d in deltas) == \
+            call["function"]["arguments"]
+        assert events[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    none = s.good("/v1/chat/completions", chat(tools=[TOOL], tool_choice="none"))
+    assert "tool_calls" not in none["choices"][0]["message"]
+    back = chat(messages=[
+        {"role": "user", "content": "weather?"},
+        {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "get_weather",
+                                                         "arguments": '{"city": "Oslo"}'}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "rain"}])
+    assert s.good("/v1/chat/completions", back)["choices"]
+
+
+def responds(s):
+    body = {"input": "what is the sea?", "max_output_tokens": 12, "temperature": 0,
+            "ignore_eos": True}
+    whole = s.good("/v1/responses", body)
+    assert whole["object"] == "response" and whole["status"] == "incomplete"
+    assert whole["usage"]["output_tokens"] == 12
+    said = whole["output"][0]["content"][0]["text"]
+    assert said == s.good("/v1/chat/completions", chat())["choices"][0]["message"]["content"]
+    items = [{"role": "user", "content": [{"type": "input_text", "text": "what is the sea?"}]}]
+    assert s.good("/v1/responses", {**body, "input": items})["output"][0]["content"][0][
+        "text"] == said
+    events = s.named_events("/v1/responses", body)
+    assert [e["type"] for e in events[:4]] == [
+        "response.created", "response.in_progress", "response.output_item.added",
+        "response.content_part.added"]
+    assert "".join(e["delta"] for e in events if e["type"].endswith("text.delta")) == said
+    assert events[-1]["type"] == "response.incomplete"
+    assert events[-1]["response"]["output"] == [e["item"] for e in events if e["type"].endswith(
+        "item.done")]
+    tool = {"type": "function", **TOOL["function"]}
+    call = {**body, "tools": [tool], "tool_choice": "required", "max_output_tokens": 200,
+            "parallel_tool_calls": False}
+    a = s.good("/v1/responses", call)
+    assert a["status"] == "completed" and a["output"][0]["type"] == "function_call"
+    assert list(json.loads(a["output"][0]["arguments"])) == ["city"]
+    events = s.named_events("/v1/responses", call)
+    assert "".join(e["delta"] for e in events if e["type"].endswith("arguments.delta")) == \
+        a["output"][0]["arguments"]
+    back = items + [a["output"][0], {"type": "function_call_output", "output": "rain",
+                                     "call_id": a["output"][0]["call_id"]}]
+    assert s.good("/v1/responses", {**body, "input": back, "tools": [tool]})["output"]
+    for bad in ({"previous_response_id": "x"}, {"input": None}, {"input": []}, {"input": [1]},
+                {"input": [{"type": "nonsense"}]}, {"tools": [{"type": "web_search"}]},
+                {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
+                {"text": {"format": {"type": "json_schema", "schema": {"type": "x"}}}}):
+        status, _, answer = s.post("/v1/responses", {**body, **bad})
+        assert status == 400 and answer["error"]["message"], (bad, answer)
+
+
+BAD_CHATS = [
+    {"messages": None}, {"messages": []}, {"messages": "x"}, {"messages": [1]},
+    {"messages": [{}]}, {"messages": [{"role": "ghost", "content": "x"}]},
+    {"messages": [{"role": "user"}]}, {"messages": [{"role": "user", "content": None}]},
+    {"messages": [{"role": "user", "content": 1}]},
+    {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
+    {"messages": [{"role": "user", "content": [
+        {"type": "image_url", "image_url": {"url": "data:"}}]}]},
+    {"messages": [{"role": "assistant", "tool_calls": [{"function": {}}]}]},
+    {"tools": {}}, {"tools": [{}]}, {"tools": [{"type": "x", "function": {"name": "a"}}]},
+    {"tools": [{"type": "function", "function": {"name": ""}}]},
+    {"tools": [{"type": "function", "function": {"name": "a", "parameters": []}}]},
+    {"tool_choice": "required"}, {"tools": [TOOL], "tool_choice": "maybe"},
+    {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "other"}}},
+    {"top_logprobs": 2}, {"logprobs": True, "top_logprobs": 21}, {"logprobs": 1},
+    {"response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}},
+    {"chat_template_kwargs": []}, {"parallel_tool_calls": "no"}, {"reasoning_effort": 3},
+]
+
+
+def names_what_is_wrong_with_a_conversation(s):
+    for bad in BAD_CHATS:
+        for stream in (False, True):
+            status, _, answer = s.post("/v1/chat/completions", chat(stream=stream, **bad))
+            assert status == 400 and answer["error"]["message"], (bad, status, answer)
+    status, _, answer = s.post("/v1/chat/completions", chat(
+        messages=[{"role": "user", "content": "word " * 9000}]))
+    assert status == 400 and answer["error"]["code"] == "context_length_exceeded"
+
+
 # --- what should not be asked ---
 
 BAD = [
@@ -173,7 +310,7 @@ def refuses_bodies_that_are_no_json(s):
     for field in ("x", "messages", "tools", "response_format"):
         cases.append(b'{"%s": %s}' % (field.encode(), b"[" * 70 + b"]" * 70))
     for body in cases:
-        for path in ("/v1/completions", "/apply-template", "/tokenize"):
+        for path in ("/v1/completions", "/v1/chat/completions", "/tokenize"):
             status, _, answer = s.post(path, body)
             assert status == 400 and answer["error"]["message"], (body[:40], status, answer)
     many = b'{"prompt": [' + b"1," * 500000 + b"1]}"
@@ -349,6 +486,9 @@ def keeps_nothing_of_what_has_ended(s):
     time.sleep(0.1)
     assert s.descriptors() <= fds, (fds, s.descriptors())
     assert s.anonymous_kib() <= kib + 64, (kib, s.anonymous_kib())
+    plan = subprocess.run([tern, "plan", MODEL, "--server", "--json", "-t", "1", *LIMITS],
+                          capture_output=True, check=True)
+    assert s.anonymous_kib() * 1024 <= json.loads(plan.stdout)["process_bytes"]
 
 
 def ends_when_it_is_told_to(_):
@@ -386,7 +526,8 @@ def wants_a_key_where_there_are_some(_):
 
 
 TESTS = [tells_of_itself, turns_text_to_tokens_and_back, completes, tells_probabilities,
-         stops_where_it_should, is_held_to_grammars, names_what_is_wrong_with_a_field,
+         stops_where_it_should, is_held_to_grammars, converses, calls_tools, responds,
+         names_what_is_wrong_with_a_conversation, names_what_is_wrong_with_a_field,
          refuses_bodies_that_are_no_json, lets_in_who_may_ask, gives_every_stream_a_token_a_step,
          is_the_same_alone_and_among_others, finds_prefixes_again, ends_the_work_of_who_has_left,
          serves_others_beside_clients_that_dawdle,
@@ -395,7 +536,7 @@ TESTS = [tells_of_itself, turns_text_to_tokens_and_back, completes, tells_probab
          wants_a_key_where_there_are_some]
 
 only = sys.argv[3:]
-server = Server(tern, MODEL, "-c", 4096, "-np", 4, "--queue", 6, "--alias", "tiny",
+server = Server(tern, MODEL, *LIMITS, "--chat-template", "chatml", "--alias", "tiny",
                 "--cors-origin", "http://good.example,http://fine.example")
 failed = 0
 for test in TESTS:

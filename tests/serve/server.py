@@ -86,6 +86,21 @@ class Server:
             assert p.startswith("data: ") and "\n" not in p, p
         return [json.loads(p[6:]) for p in parts[:-1]]
 
+    def named_events(self, path, body):
+        """The same of a stream whose events have names, which their objects repeat."""
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        c.request("POST", path, json.dumps({**body, "stream": True}),
+                  {"Content-Type": "application/json"})
+        text = c.getresponse().read().decode()
+        c.close()
+        found = []
+        for p in text.split("\n\n")[:-1]:
+            name, data = p.split("\n")
+            found.append(json.loads(data.removeprefix("data: ")))
+            assert name == "event: " + found[-1]["type"], p
+        assert [e["sequence_number"] for e in found] == list(range(len(found)))
+        return found
+
     def metric(self, name):
         text = self.ask("GET", "/metrics")[2]
         return float(re.search(rf"^tern_{name} (.*)$", text, re.M)[1])

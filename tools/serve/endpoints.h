@@ -16,7 +16,13 @@ bool tern_tokenize_prepare(struct tern_call *c);
 bool tern_detokenize_prepare(struct tern_call *c);
 bool tern_apply_template_prepare(struct tern_call *c);
 
-/* serve_completions.c */
+/* serve_infill.c; and a prompt of what stands before and behind the answer */
+bool tern_infill_prepare(struct tern_call *c);
+bool tern_infill_prompt(struct tern_call *c, uint32_t i, tern_text before, tern_text behind);
+
+/* serve_completions.c, serve_chat.c, serve_responses.c */
 bool tern_completions_prepare(struct tern_call *c);
+bool tern_chat_prepare(struct tern_call *c);
+bool tern_responses_prepare(struct tern_call *c);
 
 #endif

@@ -1,8 +1,22 @@
 /* no_serve.c: serve, in a build without a parser of requests. */
 #include "tools/commands.h"
 #include "tools/options.h"
+#include "tools/serve/serve_plan.h"
+#include "tools/session.h"
 
 #include <stdio.h>
+
+tern_limits tern_serve_limits(const struct tern_settings *s)
+{
+    return tern_session_limits(s);
+}
+
+uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan)
+{
+    (void)s;
+    (void)plan;
+    return 0;
+}
 
 static int run(const struct tern_settings *s)
 {

@@ -31,6 +31,9 @@ enum {
     TERN_SERVE_STOP_TOKENS = 16,
     TERN_SERVE_KEYS = 64,
     TERN_SERVE_PARTS = 5,
+    TERN_SERVE_SEQUENCES = 4,
+    TERN_SERVE_JSON = 24 << 20, /* bytes of values that one request may have */
+    TERN_SERVE_STACK = 1 << 20,
 };
 
 struct tern_server;
@@ -169,6 +172,9 @@ struct tern_server {
     struct tern_counts counts;
 };
 
+/* serve_plan.c */
+struct tern_http_options tern_serve_http_options(const struct tern_settings *s);
+
 /* serve_jobs.c */
 bool tern_jobs_init(struct tern_server *s, uint32_t n_seqs, char line[TERN_ARGS_LINE]);
 size_t tern_jobs_bytes(uint32_t n_jobs, uint32_t n_ctx);
@@ -199,10 +205,17 @@ bool tern_field_bool(struct tern_call *c, const char *name, bool *out);
 /* What all ways of generating have in common: sampling, stops, n, streaming. max: the number of
  * tokens where the request names none; -1: until the context is full. */
 bool tern_request_read(struct tern_call *c, int64_t max);
-/* Output held to a grammar, as `grammar`, `json_schema` or `response_format` ask for it. */
+/* What the output is held to, as `grammar`, `json_schema` or `response_format` ask for it: at most
+ * one of the three. */
+struct tern_request_format {
+    const char *param; /* the field; NULL: nothing is asked for */
+    json_t *schema;
+    bool any_object;
+    tern_text grammar;
+};
+bool tern_request_format(struct tern_call *c, struct tern_request_format *out);
+/* That as the job's constraint. */
 bool tern_request_constraint(struct tern_call *c);
-/* GBNF of the job's constraint; param names the field that it comes from. */
-bool tern_request_grammar(struct tern_call *c, const char *param, tern_text gbnf);
 
 /* serve_prompts.c */
 /* Room for so many prompts, and for n_each choices of each. */
@@ -211,6 +224,8 @@ bool tern_prompts_encode(struct tern_call *c, uint32_t i, tern_text text, uint32
 bool tern_prompts_rendered(struct tern_call *c, uint32_t i, const tern_rendered *text,
                            uint32_t flags);
 bool tern_prompts_ids(struct tern_call *c, uint32_t i, const json_t *list);
+/* Ids, checked for their number and copied. */
+bool tern_prompts_keep(struct tern_call *c, uint32_t i, const tern_token *ids, size_t n);
 
 /* serve_write.c: JSON that endpoints have in common. o is the writer of the calling thread. */
 /* o writes to the exchange. */
@@ -227,6 +242,9 @@ void tern_part_end(struct tern_choice *c);
 /* A part as the value of a key: between two marks ("\"", "[" and "]"), or as it is. */
 void tern_part_write(struct tern_choice *c, uint32_t part, struct tern_out *o, const char *key,
                      const char *marks);
+/* The same, and it stays. */
+void tern_part_copy(struct tern_choice *c, uint32_t part, struct tern_out *o, const char *key,
+                    const char *marks);
 void tern_write_usage(const struct tern_job *j, struct tern_out *o);
 /* {"error": ...}; param and code may be NULL. */
 void tern_write_error(struct tern_out *o, int status, const char *param, const char *code,

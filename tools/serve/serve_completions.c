@@ -210,12 +210,17 @@ static bool is_list_of_ids(const json_t *prompt)
 static bool read_prompt(struct tern_call *c, uint32_t i, const json_t *prompt)
 {
     struct tern_job_prompt *p = &c->job->prompts[i];
+    const json_t *suffix = json_object_get(c->body, "suffix");
     if (json_is_string(prompt)) {
         const tern_text text = {json_string_value(prompt), json_string_length(prompt)};
-        if (!tern_prompts_encode(c, i, text, TERN_TOKENIZE_SPECIAL))
+        const tern_text behind = {json_string_value(suffix), json_string_length(suffix)};
+        if (!(behind.size ? tern_infill_prompt(c, i, text, behind)
+                          : tern_prompts_encode(c, i, text, TERN_TOKENIZE_SPECIAL)))
             return false;
         if (c->job->echo)
             p->text = tern_job_keep(c->job, text.data, text.size);
+    } else if (json_is_array(prompt) && json_string_length(suffix)) {
+        return tern_call_fail(c, 400, "suffix", NULL, "suffix: a prompt of text needed");
     } else if (json_is_array(prompt)) {
         const tern_model *model = c->server->session.model;
         size_t n = 0;
@@ -270,8 +275,8 @@ bool tern_completions_prepare(struct tern_call *c)
 {
     enum { TOKENS_BY_DEFAULT = 16 };
     const json_t *suffix = json_object_get(c->body, "suffix");
-    if (suffix && !json_is_null(suffix) && json_string_length(suffix) != 0)
-        return tern_call_fail(c, 400, "suffix", NULL, "suffix: not supported");
+    if (suffix && !json_is_null(suffix) && !json_is_string(suffix))
+        return tern_call_fail(c, 400, "suffix", NULL, "suffix: a text needed");
     if (!tern_request_read(c, TOKENS_BY_DEFAULT) || !tern_field_bool(c, "echo", &c->job->echo) ||
         !read_logprobs(c) || !read_prompts(c) || !tern_request_constraint(c))
         return false;

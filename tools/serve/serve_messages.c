@@ -105,63 +105,48 @@ static bool check_tools(struct tern_call *c, const json_t *tools)
     return true;
 }
 
-static bool check(struct tern_call *c, json_t *messages, const json_t *tools)
+bool tern_messages_check(struct tern_call *c, json_t **tools)
 {
     size_t i;
     const json_t *message;
+    const json_t *messages = json_object_get(c->body, "messages");
+    *tools = json_object_get(c->body, "tools");
+    *tools = json_is_null(*tools) ? NULL : *tools;
+    if (c->server->no_chat[0])
+        return tern_call_fail(c, 400, "messages", NULL, "%s", c->server->no_chat);
     if (!json_is_array(messages) || json_array_size(messages) == 0)
         return wrong(c, "messages", "a list of at least one message");
     json_array_foreach(messages, i, message)
         if (!check_message(c, message, i))
             return false;
-    return check_tools(c, tools);
-}
-
-/* Names for the template beside messages and tools. */
-static json_t *variables(struct tern_call *c, bool *ok)
-{
-    json_t *given = json_object_get(c->body, "chat_template_kwargs");
-    const json_t *effort = json_object_get(c->body, "reasoning_effort");
-    *ok = !given || json_is_null(given) || json_is_object(given) ||
-          wrong(c, "chat_template_kwargs", "an object");
-    json_t *all = json_is_object(given) ? json_copy(given) : json_object();
-    if (json_is_string(effort) && !json_object_get(all, "reasoning_effort"))
-        json_object_set_new(all, "reasoning_effort", json_copy((json_t *)(uintptr_t)effort));
-    return all;
-}
-
-/* Tools that the model shall not call are not shown to it. */
-static bool shows_tools(const struct tern_call *c)
-{
-    const char *choice = json_string_value(json_object_get(c->body, "tool_choice"));
-    return !choice || strcmp(choice, "none") != 0;
-}
-
-bool tern_messages_render(struct tern_call *c, struct tern_chat_prompt *out)
-{
-    const struct tern_server *s = c->server;
-    char line[TERN_ARGS_LINE] = "";
-    json_t *messages = json_object_get(c->body, "messages");
-    json_t *tools = json_object_get(c->body, "tools");
-    bool generation = true, ok;
-    tools = json_is_null(tools) || json_array_size(tools) == 0 ? NULL : tools;
-    if (json_object_get(c->body, "tools") && !json_is_null(json_object_get(c->body, "tools")) &&
-        !json_is_array(json_object_get(c->body, "tools")))
-        return wrong(c, "tools", "a list");
-    if (s->no_chat[0])
-        return tern_call_fail(c, 400, "messages", NULL, "%s", s->no_chat);
-    if (!check(c, messages, tools) ||
-        !tern_field_bool(c, "add_generation_prompt", &generation))
+    if (!check_tools(c, *tools))
         return false;
+    *tools = json_array_size(*tools) ? *tools : NULL;
+    return true;
+}
+
+bool tern_messages_render(struct tern_call *c, json_t *tools, json_t *variables,
+                          struct tern_chat_prompt *out)
+{
+    char line[TERN_ARGS_LINE] = "";
+    json_t *given = json_object_get(c->body, "chat_template_kwargs");
+    bool generation = true;
+    if (given && !json_is_null(given) && !json_is_object(given))
+        return wrong(c, "chat_template_kwargs", "an object");
+    if (!tern_field_bool(c, "add_generation_prompt", &generation))
+        return false;
+    json_t *all = json_is_object(given) ? json_copy(given) : json_object();
+    if (variables)
+        json_object_update(all, variables);
     struct tern_chat_request r = {
-        .messages = messages,
-        .tools = shows_tools(c) ? tools : NULL,
-        .variables = variables(c, &ok),
+        .messages = json_object_get(c->body, "messages"),
+        .tools = tools,
+        .variables = all,
         .generation = generation,
         .adapt = true,
     };
-    ok = ok && (tern_chat_render(&s->chat, &r, out, line) ||
-                tern_call_fail(c, 400, "messages", NULL, "%s", line));
-    json_decref(r.variables);
+    const bool ok = tern_chat_render(&c->server->chat, &r, out, line) ||
+                    tern_call_fail(c, 400, "messages", NULL, "%s", line);
+    json_decref(all);
     return ok;
 }

@@ -4,8 +4,11 @@
 
 #include "tools/serve/serve.h"
 
-/* `messages`, `tools` and what else concerns the template, by the model's chat template. False:
- * answered with an error. */
-bool tern_messages_render(struct tern_call *c, struct tern_chat_prompt *out);
+/* Whether `messages` and `tools` are what they should be; *tools: the list, NULL where it is empty
+ * or not there. False: answered with an error. */
+bool tern_messages_check(struct tern_call *c, json_t **tools);
+/* By the model's chat template; variables beside those of the request: an object, or NULL. */
+bool tern_messages_render(struct tern_call *c, json_t *tools, json_t *variables,
+                          struct tern_chat_prompt *out);
 
 #endif

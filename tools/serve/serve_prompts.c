@@ -49,7 +49,7 @@ static bool check_length(struct tern_call *c, size_t n)
                           "resulted in %zu tokens.", n_ctx, param_of(c), n);
 }
 
-static bool keep(struct tern_call *c, uint32_t i, const tern_token *ids, size_t n)
+bool tern_prompts_keep(struct tern_call *c, uint32_t i, const tern_token *ids, size_t n)
 {
     if (!check_length(c, n))
         return false;
@@ -79,7 +79,7 @@ static bool encode(struct tern_call *c, uint32_t i, tern_text text, const tern_r
              TERN_OK;
     else if (ok)
         ok = tern_tokenize(model, text, flags, scratch, ids.data, cap, &n, &err) == TERN_OK;
-    ok = ok ? keep(c, i, ids.data, n)
+    ok = ok ? tern_prompts_keep(c, i, ids.data, n)
             : tern_call_fail(c, err.text[0] ? 400 : 413, param_of(c), NULL, "%s: %s", param_of(c),
                              err.text[0] ? err.text : "no memory for so long a text");
     tern_os_unmap(scratch);

@@ -2,6 +2,7 @@
 #include "tools/serve/serve.h"
 
 #include "platform/os/host.h"
+#include "tools/json_text.h"
 #include "tools/schema.h"
 
 #include <math.h>
@@ -299,40 +300,8 @@ bool tern_request_read(struct tern_call *c, int64_t max)
 
 /* --- grammars --- */
 
-bool tern_request_grammar(struct tern_call *c, const char *param, tern_text gbnf)
-{
-    char line[TERN_ARGS_LINE];
-    if (!tern_constraint_compile(&c->job->constraint, gbnf, c->server->session.model, line))
-        return tern_call_fail(c, 400, param, NULL, "%s", line);
-    c->job->options.grammar = c->job->constraint.grammar;
-    return true;
-}
-
-static bool of_schema(struct tern_call *c, const char *param, const json_t *schema, bool object)
-{
-    char line[TERN_ARGS_LINE] = "";
-    struct tern_out *o = c->out; /* free until the answer is begun */
-    bool ok = true;
-    tern_out_open(o, -1);
-    if (object) {
-        tern_schema_write_object(o);
-    } else {
-        char *text = json_dumps(schema, JSON_COMPACT);
-        ok = text && tern_schema_write((tern_text){text, strlen(text)}, o, NULL, line);
-    }
-    const tern_text gbnf = {o->grown, o->n};
-    char *kept = o->grown;
-    if (!ok)
-        (void)tern_call_fail(c, 400, param, NULL, "%s: %s", param, line);
-    else
-        ok = tern_request_grammar(c, param, gbnf);
-    tern_out_open(o, -1);
-    o->grown = kept;
-    tern_out_free(o);
-    return ok;
-}
-
-static bool of_response_format(struct tern_call *c, const json_t *format)
+static bool of_response_format(struct tern_call *c, const json_t *format,
+                               struct tern_request_format *out)
 {
     static const char name[] = "response_format";
     const char *type = json_string_value(json_object_get(format, "type"));
@@ -340,23 +309,24 @@ static bool of_response_format(struct tern_call *c, const json_t *format)
         return wrong(c, name, "an object with a type");
     if (strcmp(type, "text") == 0)
         return true;
-    const json_t *wrapped = json_object_get(format, "json_schema");
-    const json_t *schema = json_object_get(wrapped, "schema");
-    if (!schema)
-        schema = json_object_get(format, "schema");
-    if (strcmp(type, "json_object") == 0 && !schema)
-        return of_schema(c, name, NULL, true);
+    out->param = name;
+    out->schema = json_object_get(json_object_get(format, "json_schema"), "schema");
+    if (!out->schema)
+        out->schema = json_object_get(format, "schema");
+    out->any_object = strcmp(type, "json_object") == 0 && !out->schema;
+    if (out->any_object)
+        return true;
     if (strcmp(type, "json_schema") != 0 && strcmp(type, "json_object") != 0)
         return wrong(c, name, "text, json_object or json_schema");
-    if (!json_is_object(schema))
-        return wrong(c, "response_format.json_schema.schema", "an object");
-    return of_schema(c, name, schema, false);
+    return json_is_object(out->schema) ||
+           wrong(c, "response_format.json_schema.schema", "an object");
 }
 
-bool tern_request_constraint(struct tern_call *c)
+bool tern_request_format(struct tern_call *c, struct tern_request_format *out)
 {
-    const json_t *grammar = field(c, "grammar"), *schema = field(c, "json_schema");
-    const json_t *format = field(c, "response_format");
+    const json_t *grammar = field(c, "grammar"), *format = field(c, "response_format");
+    json_t *schema = field(c, "json_schema");
+    memset(out, 0, sizeof *out);
     if ((grammar != NULL) + (schema != NULL) + (format != NULL) > 1)
         return tern_call_fail(c, 400, "response_format", NULL,
                               "grammar, json_schema, response_format: one of them needed");
@@ -364,10 +334,41 @@ bool tern_request_constraint(struct tern_call *c)
         return wrong(c, "grammar", "a text");
     if (schema && !json_is_object(schema))
         return wrong(c, "json_schema", "an object");
-    if (grammar && json_string_length(grammar) > 0)
-        return tern_request_grammar(c, "grammar", (tern_text){json_string_value(grammar),
-                                                              json_string_length(grammar)});
-    if (schema)
-        return of_schema(c, "json_schema", schema, false);
-    return !format || of_response_format(c, format);
+    if (format)
+        return of_response_format(c, format, out);
+    out->schema = schema;
+    out->param = schema ? "json_schema" : NULL;
+    if (grammar && json_string_length(grammar) > 0) {
+        out->param = "grammar";
+        out->grammar = (tern_text){json_string_value(grammar), json_string_length(grammar)};
+    }
+    return true;
+}
+
+bool tern_request_constraint(struct tern_call *c)
+{
+    char line[TERN_ARGS_LINE] = "";
+    static struct tern_out gbnf; /* the kitchen's */
+    struct tern_request_format format;
+    char *schema = NULL;
+    if (!tern_request_format(c, &format))
+        return false;
+    if (!format.param)
+        return true;
+    tern_out_open(&gbnf, -1);
+    bool ok = true;
+    if (format.any_object) {
+        tern_schema_write_object(&gbnf);
+    } else if (format.schema) {
+        schema = json_dumps(format.schema, JSON_COMPACT);
+        ok = schema && tern_schema_write((tern_text){schema, strlen(schema)}, &gbnf, NULL, line);
+    } else {
+        tern_out_put(&gbnf, format.grammar.data, format.grammar.size);
+    }
+    ok = ok && tern_constraint_compile(&c->job->constraint, (tern_text){gbnf.grown, gbnf.n},
+                                       c->server->session.model, line);
+    c->job->options.grammar = c->job->constraint.grammar;
+    tern_out_free(&gbnf);
+    tern_json_drop(schema);
+    return ok || tern_call_fail(c, 400, format.param, NULL, "%s: %s", format.param, line);
 }

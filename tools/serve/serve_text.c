@@ -112,7 +112,8 @@ bool tern_detokenize_prepare(struct tern_call *c)
 bool tern_apply_template_prepare(struct tern_call *c)
 {
     struct tern_chat_prompt prompt = {0};
-    if (!tern_messages_render(c, &prompt))
+    json_t *tools;
+    if (!tern_messages_check(c, &tools) || !tern_messages_render(c, tools, NULL, &prompt))
         return false;
     tern_call_begin(c);
     tern_json_begin(c->out, NULL, '{');

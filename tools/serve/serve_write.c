@@ -68,6 +68,16 @@ void tern_part_write(struct tern_choice *c, uint32_t part, struct tern_out *o, c
     tern_out_put(o, marks + marked, marked);
 }
 
+void tern_part_copy(struct tern_choice *c, uint32_t part, struct tern_out *o, const char *key,
+                    const char *marks)
+{
+    tern_json_key(o, key);
+    tern_out_put(o, marks, 1);
+    for (const struct tern_block *b = c->parts[part].first; b; b = b->next)
+        tern_out_put(o, b->bytes + b->begin, b->end - b->begin);
+    tern_out_put(o, marks + 1, 1);
+}
+
 /* --- common objects --- */
 
 void tern_write_usage(const struct tern_job *j, struct tern_out *o)

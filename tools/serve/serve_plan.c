@@ -1,0 +1,43 @@
+#include "tools/serve/serve_plan.h"
+
+#include "tools/serve/serve.h"
+
+tern_limits tern_serve_limits(const struct tern_settings *s)
+{
+    tern_limits limits = tern_session_limits(s);
+    limits.n_seqs = limits.n_seqs ? limits.n_seqs : TERN_SERVE_SEQUENCES;
+    limits.n_logprobs = TERN_SERVE_LOGPROBS;
+    limits.n_stop_bytes = TERN_SERVE_STOP_BYTES;
+    limits.grammars = true;
+    return limits;
+}
+
+struct tern_http_options tern_serve_http_options(const struct tern_settings *s)
+{
+    enum { ANSWERS = 8 << 20, STREAM = 256 << 10, SECOND = 1000 };
+    const size_t pool = (4 * (size_t)s->body + ANSWERS) & ~(size_t)(TERN_BLOCK - 1);
+    const uint32_t timeout = (uint32_t)s->timeout * SECOND;
+    return (struct tern_http_options){
+        .n_connections = (uint32_t)s->connections,
+        .body_bytes = (size_t)s->body,
+        .pool_bytes = pool,
+        .stream_bytes = STREAM,
+        .answer_bytes = pool / 2,
+        .head_ms = timeout < 30 * SECOND ? timeout : 30 * SECOND,
+        .body_ms = timeout,
+        .idle_ms = 300 * SECOND,
+        .comment_ms = 15 * SECOND,
+        .handle = tern_routes_handle,
+    };
+}
+
+/* Grammars lie beside the jobs: those of running sequences are counted at what nearly all take. */
+uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan)
+{
+    enum { GRAMMAR = 1 << 20, THREADS = 2 };
+    const tern_limits *l = &plan->limits;
+    const struct tern_http_options o = tern_serve_http_options(s);
+    return tern_http_bytes(&o) + TERN_SERVE_JSON + sizeof(struct tern_server) +
+           tern_jobs_bytes(l->n_seqs + (uint32_t)s->queue, l->n_ctx) +
+           (uint64_t)l->n_seqs * GRAMMAR + THREADS * (uint64_t)TERN_SERVE_STACK;
+}

@@ -1,0 +1,13 @@
+/* serve_plan.h: what a server takes, known from its settings and the model's header. */
+#ifndef TERN_SERVE_PLAN_H
+#define TERN_SERVE_PLAN_H
+
+#include "tools/args.h"
+
+/* The engine's limits; what was not asked for is the server's default. */
+tern_limits tern_serve_limits(const struct tern_settings *s);
+/* Memory beside the engine: connections, the pool of blocks, jobs, JSON, the two threads. 0: there
+ * is no server in this build. */
+uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan);
+
+#endif
