@@ -33,7 +33,8 @@ struct tern_settings {
     int64_t think_budget;                      /* -1: none */
     const char *output, *object, *c_array, *symbol, *arch, *cache;
     const char *match, *vocabulary, *grammar, *schema, *session;
-    const char *host, *api_key, *api_key_file, *cors_origin, *alias; /* of a server */
+    const char *host, *api_key, *api_key_file, *cors_origin; /* of a server */
+    const char *alias, *kv_dtype;
     int64_t port, queue, connections, drain, timeout;
     uint64_t body;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;

@@ -170,7 +170,9 @@ static int run(const struct tern_settings *settings)
     pthread_cond_init(&s->to_cook, NULL);
     pthread_cond_init(&s->to_run, NULL);
     tern_json_arenas_install();
-    if (!tern_guard_read_keys(s, line) || !open_http(s, &port, line))
+    tern_kv_type k, v;
+    if (!tern_serve_kv_types(settings, &k, &v, line) || !tern_guard_read_keys(s, line) ||
+        !open_http(s, &port, line))
         refuse(line);
     else if (!tern_session_open_cached(&s->session, settings->model, settings->cache) || !plan(s))
         tern_session_report(&s->session);
@@ -223,6 +225,8 @@ static const struct tern_option other_names[] = {
      "TYPE", "as --kv-v"},
     {"--served-model-name", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, alias), 0, 0,
      NULL, "NAME", "as --alias"},
+    {"--kv-cache-dtype", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, kv_dtype), 0, 0,
+     NULL, "TYPE", "as --kv-k and --kv-v"},
     {"--batch-size", "-b", TERN_OPTION_INT, offsetof(struct tern_settings, chunk), 0, 65536, NULL,
      "N", "as --chunk"},
     TERN_END_OF_OPTIONS,

@@ -525,6 +525,18 @@ def wants_a_key_where_there_are_some(_):
     assert s.stop() == 0 and "WARNING" in s.said
 
 
+def takes_options_by_the_names_of_others(_):
+    s = Server(tern, MODEL, "--max-model-len", 512, "--max-num-seqs", 3, "--kv-cache-dtype", "q8_0",
+               "--served-model-name", "other")
+    props = s.ask("GET", "/props")[2]
+    assert props["default_generation_settings"]["n_ctx"] == 512 and props["total_slots"] == 3
+    assert s.ask("GET", "/v1/models")[2]["data"][0]["id"] == "other"
+    assert "kv q8_0 q8_0" in s.said and s.stop() == 0
+    for wrong in (["--kv-cache-dtype", "fp8"], ["--api-key", ""], ["--tensor-parallel-size", "2"]):
+        done = subprocess.run([tern, "serve", MODEL, "--port", "0", *wrong], capture_output=True)
+        assert done.returncode and wrong[0].encode() in done.stderr, done.stderr
+
+
 TESTS = [tells_of_itself, turns_text_to_tokens_and_back, completes, tells_probabilities,
          stops_where_it_should, is_held_to_grammars, converses, calls_tools, responds,
          names_what_is_wrong_with_a_conversation, names_what_is_wrong_with_a_field,
@@ -533,7 +545,7 @@ TESTS = [tells_of_itself, turns_text_to_tokens_and_back, completes, tells_probab
          serves_others_beside_clients_that_dawdle,
          tells_those_to_come_again_for_whom_there_is_no_room, bounds_bodies_and_heads,
          keeps_nothing_of_what_has_ended, ends_when_it_is_told_to,
-         wants_a_key_where_there_are_some]
+         wants_a_key_where_there_are_some, takes_options_by_the_names_of_others]
 
 only = sys.argv[3:]
 server = Server(tern, MODEL, *LIMITS, "--chat-template", "chatml", "--alias", "tiny",

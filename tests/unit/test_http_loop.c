@@ -267,8 +267,8 @@ static void sleeps_while_connections_are_idle(void **state)
     getrusage(RUSAGE_SELF, &before);
     pause_ms(300);
     getrusage(RUSAGE_SELF, &after);
-    /* One is this thread's own sleep. */
-    assert_true(after.ru_nvcsw - before.ru_nvcsw <= 2);
+    /* This thread's own sleep counts, and what a sanitizer's thread does. */
+    assert_true(after.ru_nvcsw - before.ru_nvcsw <= 8);
     for (int i = 0; i < 3; i++)
         close(fds[i]);
     end();

@@ -2,6 +2,30 @@
 
 #include "tools/serve/serve.h"
 
+#include <stdio.h>
+#include <string.h>
+
+bool tern_serve_kv_types(const struct tern_settings *s, tern_kv_type *k, tern_kv_type *v,
+                         char line[TERN_ARGS_LINE])
+{
+    static const struct { const char *name; tern_kv_type type; } names[] = {
+        {"f16", TERN_KV_F16}, {"float16", TERN_KV_F16}, {"half", TERN_KV_F16},
+        {"f32", TERN_KV_F32}, {"q8_0", TERN_KV_Q8_0}, {"int8", TERN_KV_Q8_0},
+        {"q4_0", TERN_KV_Q4_0},
+    };
+    if (!s->kv_dtype || strcmp(s->kv_dtype, "auto") == 0)
+        return true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(s->kv_dtype, names[i].name) == 0) {
+            *k = *v = names[i].type;
+            return true;
+        }
+    snprintf(line, TERN_ARGS_LINE,
+             "--kv-cache-dtype: '%.40s' given, one of auto, f16, f32, q8_0, q4_0 needed",
+             s->kv_dtype);
+    return false;
+}
+
 tern_limits tern_serve_limits(const struct tern_settings *s)
 {
     tern_limits limits = tern_session_limits(s);
@@ -9,6 +33,8 @@ tern_limits tern_serve_limits(const struct tern_settings *s)
     limits.n_logprobs = TERN_SERVE_LOGPROBS;
     limits.n_stop_bytes = TERN_SERVE_STOP_BYTES;
     limits.grammars = true;
+    char line[TERN_ARGS_LINE];
+    (void)tern_serve_kv_types(s, &limits.k_type, &limits.v_type, line);
     return limits;
 }
 
