@@ -196,6 +196,8 @@ void tern_reply_plan_options(const struct tern_reply_plan *p, tern_seq_options *
     o->think_tokens = p->budget;
     o->think_end = p->think_end;
     o->n_think_end = p->n_think_end;
+    if (!p->constraint.grammar)
+        return;
     o->grammar = p->constraint.grammar;
     o->grammar_trigger = p->trigger;
 }

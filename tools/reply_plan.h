@@ -58,6 +58,8 @@ bool tern_reply_plan_open(struct tern_reply_plan *p, const tern_model *model,
                           tern_text template_source, const struct tern_reply_request *r,
                           bool compile, char line[TERN_ARGS_LINE]);
 void tern_reply_plan_prompt(struct tern_reply_plan *p, tern_text rendered);
+/* Sets the fields that the plan speaks of: shown, what begins with think, and the grammar if there
+ * is one. */
 void tern_reply_plan_options(const struct tern_reply_plan *p, tern_seq_options *o);
 void tern_reply_plan_close(struct tern_reply_plan *p);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "small_vocab.h"
 #include "tools/reply_plan.h"
 
 static const char tools_text[] =
@@ -317,6 +318,91 @@ static void kinds_are_what_schemas_mean(void **state)
     json_decref(root);
 }
 
+/* --- with a vocabulary --- */
+
+static struct opened *open_vocabulary(void)
+{
+    static struct small_vocab v;
+    memset(&v, 0, sizeof v);
+    sv_add_bytes(&v);
+    sv_add(&v, "</think>", TERN_TOKEN_USER, 0);
+    sv_add(&v, "<|tool_call_start|>", TERN_TOKEN_CONTROL, 0);
+    sv_add(&v, "<|tool_call_end|>", TERN_TOKEN_CONTROL, 0);
+    return sv_open(&v, "gpt2", "qwen2");
+}
+
+static bool says_thinking(const struct tern_reply_plan *p, bool on)
+{
+    const json_t *said = json_object_get(p->variables, "enable_thinking");
+    return on ? json_is_true(said) : json_is_false(said);
+}
+
+static void thinking_is_turned_off_or_bounded(void **state)
+{
+    (void)state;
+    static struct tern_reply_plan p;
+    char line[TERN_ARGS_LINE];
+    struct opened *o = open_vocabulary();
+    const tern_text source = {sources[TERN_CALLS_HERMES], strlen(sources[TERN_CALLS_HERMES])};
+    static const tern_token end[] = {'\n', 256, '\n', '\n'};
+    struct tern_reply_request r = {.effort = "none"};
+    tern_seq_options options = {.max_tokens = 5};
+    assert_true(tern_reply_plan_open(&p, o->model, source, &r, true, line));
+    assert_true(says_thinking(&p, false));
+    assert_string_equal(json_string_value(json_object_get(p.variables, "reasoning_effort")),
+                        "none");
+    tern_reply_plan_prompt(&p, (tern_text){"<think>\n", 8});
+    tern_reply_plan_options(&p, &options);
+    assert_true(options.thinks && options.think_limited && options.think_tokens == 0);
+    assert_int_equal(options.n_think_end, 4);
+    assert_memory_equal(options.think_end, end, sizeof end);
+    assert_int_equal(options.think_close.size, 8);
+    assert_int_equal(options.n_shown, 2);
+    assert_int_equal(options.max_tokens, 5);
+    tern_reply_plan_close(&p);
+
+    r = (struct tern_reply_request){.effort = "high", .has_budget = true, .budget = 100};
+    assert_true(tern_reply_plan_open(&p, o->model, source, &r, true, line));
+    assert_null(json_object_get(p.variables, "enable_thinking"));
+    assert_true(p.limited && p.budget == 100);
+    tern_reply_plan_close(&p);
+
+    r = (struct tern_reply_request){.has_thinking = true, .thinking = true};
+    assert_true(tern_reply_plan_open(&p, o->model, source, &r, true, line));
+    assert_true(says_thinking(&p, true) && !p.limited);
+    tern_reply_plan_close(&p);
+
+    /* A template without tags has nothing to bound. */
+    r = (struct tern_reply_request){.has_budget = true};
+    assert_true(tern_reply_plan_open(&p, o->model, (tern_text){"x", 1}, &r, true, line));
+    assert_false(p.limited);
+    tern_reply_plan_close(&p);
+    open_close(o);
+}
+
+static void tags_that_are_control_tokens_stand_as_such_in_grammars(void **state)
+{
+    (void)state;
+    static struct tern_reply_plan p;
+    static tern_grammar_state s;
+    char line[TERN_ARGS_LINE];
+    struct opened *o = open_vocabulary();
+    json_t *tools = parse(tools_text);
+    const tern_text source = {sources[TERN_CALLS_LFM2], strlen(sources[TERN_CALLS_LFM2])};
+    const struct tern_reply_request r = {.tools = tools, .choice = TERN_TOOLS_REQUIRED};
+    if (!tern_reply_plan_open(&p, o->model, source, &r, true, line))
+        fail_msg("%s", line);
+    tern_grammar_start(p.constraint.grammar, &s);
+    assert_true(tern_grammar_accept(&s, o->model, 257));
+    assert_int_equal(tern_grammar_advance(&s, "[now()]", 7), 7);
+    assert_false(tern_grammar_may_end(&s));
+    assert_true(tern_grammar_accept(&s, o->model, 258));
+    assert_true(tern_grammar_may_end(&s));
+    tern_reply_plan_close(&p);
+    json_decref(tools);
+    open_close(o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +411,8 @@ int main(void)
         cmocka_unit_test(one_tool_may_be_named_and_none_be_wanted),
         cmocka_unit_test(an_answer_may_be_held_to_a_schema_beside_tools),
         cmocka_unit_test(kinds_are_what_schemas_mean),
+        cmocka_unit_test(thinking_is_turned_off_or_bounded),
+        cmocka_unit_test(tags_that_are_control_tokens_stand_as_such_in_grammars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
