@@ -284,9 +284,10 @@ static uint32_t number_rows(struct builder *u)
         r->calls = n_calls;
         r->tokens = n_tokens;
         for (uint32_t k = ranges; r->alive && k < r[1].ranges; k++) {
+            const struct row *to = &u->rows[u->ranges[k].to];
             u->ranges[n_ranges] = u->ranges[k];
-            u->ranges[n_ranges].to = (uint16_t)u->rows[u->ranges[k].to].set;
-            n_ranges += u->rows[u->ranges[k].to].alive;
+            u->ranges[n_ranges].to = (uint16_t)to->set;
+            n_ranges += to->alive;
         }
         for (uint32_t k = calls; r->alive && k < r[1].calls; k++) {
             u->calls[n_calls] = u->calls[k];

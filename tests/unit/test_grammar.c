@@ -261,6 +261,10 @@ static void left_recursion_is_refused_however_hidden(void **state)
         "root ::= a \"x\" | \"y\"\na ::= b | \"z\"\nb ::= \"q\"? root",
         "root ::= \"x\"* root | \"y\"",
         "root ::= (\"x\" | root){0,9} \"y\"",
+        "root ::= a\na ::= b \"x\"\nb ::= a | \"\"",
+        "root ::= a\na ::= a \"x\"",
+        "root ::= (root \"x\")* \"y\"",
+        "root ::= a\na ::= (\"\" | a)+ \"x\"",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_null(compile(f, texts[i]));
@@ -278,12 +282,52 @@ static void nesting_and_chains_take_no_stack(void **state)
     memset(text + at, '(', N);
     text[at + N] = 0;
     assert_null(compile(f, text));
-    at = (size_t)sprintf(text, "root ::= r0\n");
-    for (int i = 0; i < 2000; i++)
-        at += (size_t)sprintf(text + at, "r%d ::= r%d \"x\"\n", i, i + 1);
-    sprintf(text + at, "r2000 ::= \"y\"");
-    assert_non_null(compile(f, text));
+    static const int depths[] = {100, 255, 256, 999, 1000, 1001};
+    for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+        const size_t n = (size_t)depths[i];
+        at = (size_t)sprintf(text, "root ::= ");
+        memset(text + at, '(', n);
+        sprintf(text + at + n, "\"a\"");
+        memset(text + at + n + 3, ')', n);
+        text[at + 2 * n + 3] = 0;
+        const bool ok = compile(f, text) != NULL;
+        assert_true(ok == (n <= 255));
+        assert_true(ok || strstr(f->err.text, "more than 256 groups within one another"));
+    }
+    for (int n = 2000; n <= 5000; n += 3000) {
+        at = (size_t)sprintf(text, "root ::= r0\n");
+        for (int i = 0; i < n; i++)
+            at += (size_t)sprintf(text + at, "r%d ::= r%d \"x\"\n", i, i + 1);
+        sprintf(text + at, "r%d ::= \"y\"", n);
+        assert_true((compile(f, text) != NULL) == (n == 2000));
+    }
+    assert_non_null(strstr(f->err.text, "more rules than the scratch memory holds"));
     free(text);
+}
+
+static void too_much_text_and_too_many_states_are_said(void **state)
+{
+    struct fixture *f = *state;
+    enum { BIG = 24 << 20, N = 70000 };
+    void *scratch = aligned_alloc(64, BIG);
+    char *text = calloc(1, TERN_GRAMMAR_MOST_TEXT + 1);
+    tern_grammar *g;
+    size_t used;
+    const tern_memory mem = {f->mem, MEMORY}, big = {scratch, BIG};
+    memset(text, ' ', TERN_GRAMMAR_MOST_TEXT + 1);
+    f->err = (tern_error){0};
+    assert_int_equal(tern_grammar_compile(mem, big, (tern_text){text, TERN_GRAMMAR_MOST_TEXT + 1},
+                                          NULL, &g, &used, &f->err), TERN_BAD_MODEL);
+    assert_string_equal(f->err.text, "grammar: 4194305 bytes of text, at most 4194304");
+    memcpy(text, "root ::= \"", 10);
+    memset(text + 10, 'a', N);
+    text[10 + N] = '"';
+    f->err = (tern_error){0};
+    assert_int_equal(tern_grammar_compile(mem, big, (tern_text){text, 11 + N}, NULL, &g, &used,
+                                          &f->err), TERN_BAD_MODEL);
+    assert_string_equal(f->err.text, "grammar: more states (65535) than its memory holds");
+    free(text);
+    free(scratch);
 }
 
 static void memory_that_is_too_small_is_said(void **state)
@@ -361,6 +405,16 @@ static void every_place_can_be_gone_back_to(void **state)
     }
 }
 
+/* A dead end that is the first of all ranges, and one behind others. */
+static void dead_ends_are_left_out(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "root ::= s\ns ::= \"a\" t \"c\" | \"\"\nt ::= \"a\" t \"c\" | []", "", "a\0aac\0");
+    assert_true(takes(compile(f, "root ::= \"a\" [] | \"\""), ""));
+    expect(f, "root ::= \"a\" [] | \"ab\" | \"c\" [] | \"d\"", "ab\0d\0", "a\0c\0");
+    expect(f, "root ::= x \"!\" | \"b\"\nx ::= \"a\" x \"c\"", "b\0", "aac!\0");
+}
+
 /* Empty loops, and rules that are nothing but the empty text, come to an end. */
 static void what_may_be_empty_is_repeated(void **state)
 {
@@ -423,9 +477,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(left_recursion_is_refused_however_hidden, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(nesting_and_chains_take_no_stack, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_much_text_and_too_many_states_are_said, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(memory_that_is_too_small_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_copy_goes_its_own_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_place_can_be_gone_back_to, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(dead_ends_are_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_may_be_empty_is_repeated, set_up, tear_down),
         cmocka_unit_test_setup_teardown(loops_are_units_where_they_come_back, set_up, tear_down),
     };
