@@ -23,8 +23,4 @@ bool tern_constraint_compile(struct tern_constraint *c, tern_text gbnf, const te
                              char line[TERN_ARGS_LINE]);
 void tern_constraint_free(struct tern_constraint *c);
 
-/* Holds a text against it: "accepted", or where it is refused and what was expected, one line.
- * Answers the exit code, 0 or 1. */
-int tern_constraint_match(const struct tern_constraint *c, tern_text text, struct tern_out *o);
-
 #endif

@@ -243,57 +243,121 @@ static void write_class(struct tern_out *o, uint32_t first, uint32_t last, bool 
     tern_out_print(o, first == last ? "\\U%08X" : "\\U%08X-\\U%08X", first, last);
 }
 
-/* The part of an edge that stands in a string as it is. */
-static bool write_raw(struct tern_out *o, const struct tern_pattern_edge *e)
+/* The part of an edge, up to a code point, that stands in a string as it is. */
+static bool write_raw(struct tern_out *o, const struct tern_pattern_edge *e, uint32_t most)
 {
     static const uint32_t parts[][2] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, LAST}};
     bool open = false;
     for (size_t i = 0; i < 3; i++) {
         uint32_t first = e->first > parts[i][0] ? e->first : parts[i][0];
         uint32_t last = e->last < parts[i][1] ? e->last : parts[i][1];
-        write_class(o, first, last, &open);
+        write_class(o, first, last < most ? last : most, &open);
     }
     if (open)
         tern_out_print(o, "]");
     return open;
 }
 
-static void write_escape(struct tern_out *o, uint32_t cp)
+/* The part that is escaped, in the shortest way each: few states, as there are many such edges. */
+static void write_escapes(struct tern_out *o, const struct tern_pattern_edge *e, bool any)
 {
-    static const char *const short_ones[0x20] = {
-        ['\b'] = "b", ['\t'] = "t", ['\n'] = "n", ['\f'] = "f", ['\r'] = "r",
+    static const char *const short_ones[] = {
+        ['\b'] = "b", ['\t'] = "t", ['\n'] = "n", ['\f'] = "f", ['\r'] = "r", [0x1F] = NULL,
+        ['"'] = "\\\"", ['\\'] = "\\\\",
     };
-    if (cp == '"')
-        tern_out_print(o, "\"\\\\\\\"\"");
-    else if (cp == '\\')
-        tern_out_print(o, "\"\\\\\\\\\"");
-    else if (short_ones[cp])
-        tern_out_print(o, "\"\\\\%s\"", short_ones[cp]);
-    else
-        tern_out_print(o, "\"\\\\u%04x\"", cp);
+    char shorts[16] = "", rows[2][20] = {"", ""};
+    for (uint32_t cp = e->first; cp <= e->last && cp <= '\\'; cp++) {
+        const char digit[] = {"0123456789abcdef"[cp & 15], 0};
+        if (short_ones[cp])
+            strcat(shorts, short_ones[cp]);
+        else if (cp < 0x20)
+            strcat(rows[cp >> 4], digit);
+    }
+    if (!*shorts && !*rows[0] && !*rows[1]) {
+        tern_out_print(o, any ? "" : "[]");
+        return;
+    }
+    tern_out_print(o, any ? " | \"\\\\\" (" : "\"\\\\\" (");
+    if (*shorts)
+        tern_out_print(o, *rows[0] || *rows[1] ? "[%s] | " : "[%s]", shorts);
+    if (*rows[0] || *rows[1])
+        tern_out_print(o, "\"u00\" (");
+    for (int i = 0; i < 2; i++)
+        if (*rows[i])
+            tern_out_print(o, i && *rows[0] ? " | \"%d\" [%s]" : "\"%d\" [%s]", i, rows[i]);
+    tern_out_print(o, *rows[0] || *rows[1] ? "))" : ")");
+}
+
+/* Where all characters of a kind lead to, or UINT32_MAX. */
+static uint32_t target_of(const struct tern_pattern *p, uint32_t state,
+                          const uint32_t (*kind)[2], size_t n)
+{
+    const struct tern_pattern_state *s = &p->states[state];
+    const uint32_t to = next_of(p, state, kind[0][0]);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t at = kind[i][0]; at <= kind[i][1];) {
+            uint32_t k = 0;
+            while (k < s->n && !(s->edges[k].first <= at && at <= s->edges[k].last &&
+                                 s->edges[k].to == to))
+                k++;
+            if (k == s->n)
+                return UINT32_MAX;
+            at = s->edges[k].last + 1;
+        }
+    return to;
+}
+
+static const uint32_t upper[][2] = {{0x80, SURROGATE - 1}, {BEHIND_SURROGATES, LAST}};
+static const uint32_t escaped[][2] = {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
+
+static void write_state(struct tern_pattern *p, struct tern_out *o, const char *name, uint32_t i)
+{
+    const struct tern_pattern_state *s = &p->states[i];
+    const uint32_t to_upper = target_of(p, i, upper, 2), to_escaped = target_of(p, i, escaped, 3);
+    if (to_upper != UINT32_MAX) {
+        p->states[to_upper].upper = true;
+        tern_out_print(o, " | %s-u%u", name, to_upper);
+    }
+    if (to_escaped != UINT32_MAX) {
+        p->states[to_escaped].escaped = true;
+        tern_out_print(o, " | %s-e%u", name, to_escaped);
+    }
+    for (uint32_t k = 0; k < s->n; k++) {
+        const struct tern_pattern_edge *e = &s->edges[k];
+        const bool no_upper = e->to == to_upper, no_escaped = e->to == to_escaped;
+        if (no_upper && e->first >= 0x80)
+            continue;
+        tern_out_print(o, " | (");
+        bool any = write_raw(o, e, no_upper ? 0x7F : LAST);
+        if (!no_escaped)
+            write_escapes(o, e, any);
+        else if (!any)
+            tern_out_print(o, "[]");
+        tern_out_print(o, ") %s-%u", name, e->to);
+    }
 }
 
 void tern_pattern_write(struct tern_pattern *p, struct tern_out *o, const char *name,
                         const char *end)
 {
+    static const struct tern_pattern_edge controls = {.first = 0, .last = '\\'};
     tern_pattern_trim(p);
+    for (uint32_t i = 0; i < p->n; i++)
+        p->states[i].upper = p->states[i].escaped = false;
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct tern_pattern_state *s = &p->states[i];
-        if (i && !s->alive)
+        if (i && !p->states[i].alive)
             continue;
-        tern_out_print(o, "%s-%u ::= %s", name, i, s->accepts ? end : "[]");
-        for (uint32_t k = 0; k < s->n; k++) {
-            const struct tern_pattern_edge *e = &s->edges[k];
-            tern_out_print(o, " | (");
-            bool any = write_raw(o, e);
-            for (uint32_t cp = 0; cp < 0x60; cp++)
-                if ((cp < 0x20 || cp == '"' || cp == '\\') && e->first <= cp && cp <= e->last) {
-                    tern_out_print(o, any ? " | " : "");
-                    write_escape(o, cp);
-                    any = true;
-                }
-            tern_out_print(o, any ? ") %s-%u" : "[]) %s-%u", name, e->to);
-        }
+        tern_out_print(o, "%s-%u ::= %s", name, i, p->states[i].accepts ? end : "[]");
+        write_state(p, o, name, i);
         tern_out_print(o, "\n");
+    }
+    for (uint32_t i = 0; i < p->n; i++) { /* what many call in last place is there once */
+        if (p->states[i].upper)
+            tern_out_print(o, "%s-u%u ::= [\\U00000080-\\U0010FFFF] %s-%u\n", name, i, name, i);
+        if (p->states[i].escaped) {
+            tern_out_print(o, "%s-e%u ::= ", name, i);
+            write_escapes(o, &controls, false);
+            tern_out_print(o, " %s-%u\n", name, i);
+        }
     }
 }

@@ -8,7 +8,7 @@
 
 struct tern_pattern_edge { uint32_t first, last, to; };
 struct tern_pattern_state {
-    bool accepts, alive;
+    bool accepts, alive, upper, escaped; /* the last two: while it is written, see there */
     uint32_t n, cap;
     struct tern_pattern_edge *edges;
 };

@@ -359,9 +359,9 @@ static bool write_types(struct tern_schema *s, json_t *node, const char *at, uin
         else if (type == TERN_SCHEMA_ARRAY)
             ok = tern_schema_array(s, node, at, rule, &more);
         else if (type == TERN_SCHEMA_STRING)
-            ok = tern_schema_string(s, node, at, rule, &more);
+            ok = tern_schema_string(s, node, at, &more);
         else
-            ok = tern_schema_number(s, node, at, rule, type == TERN_SCHEMA_INTEGER, &more);
+            ok = tern_schema_number(s, node, at, type == TERN_SCHEMA_INTEGER, &more);
     }
     tern_out_print(s->o, "\n");
     if (more.n)
@@ -417,6 +417,7 @@ bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
     uint32_t written = 0;
     s.made = json_array();
     s.flat_of = json_object();
+    s.texts = json_object();
     for (uint32_t i = 0; !s.failed && i < n; i++) {
         s.root = schemas[i];
         rules[i] = tern_schema_rule(&s, s.root, "", "");
@@ -427,6 +428,7 @@ bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
     tern_out_put(gbnf, builtin, sizeof builtin - 1);
     json_decref(s.made);
     json_decref(s.flat_of);
+    json_decref(s.texts);
     free(s.items);
     return !s.failed;
 }

@@ -47,6 +47,7 @@ struct tern_schema_item { json_t *node; char at[TERN_SCHEMA_AT]; };
 struct tern_schema {
     json_t *root, *made; /* made: an array that holds schemas put together here */
     json_t *flat_of;     /* what a schema was flattened to, by its address */
+    json_t *texts;       /* numbers of automata that have been written, by their rules */
     struct tern_out *o, *dropped;
     char *line;
     struct tern_schema_item *items; /* a rule each, r0 is the root's */
@@ -103,6 +104,9 @@ bool tern_schema_narrow(struct tern_schema *s, struct tern_pattern *p, struct te
                         bool in, const char *at, const char *keyword);
 bool tern_schema_narrow_regex(struct tern_schema *s, struct tern_pattern *p, const char *regex,
                               bool in, const char *at, const char *keyword);
+/* The rules of an automaton, TEXT0-0 and so on: the same ones for all that are alike. */
+bool tern_schema_write_texts(struct tern_schema *s, struct tern_pattern *p, const char *end,
+                             struct tern_out *more);
 bool tern_schema_texts(struct tern_schema *s, json_t *node, const char *at, int64_t least,
                        int64_t most, struct tern_pattern *p);
 
@@ -111,9 +115,9 @@ bool tern_schema_object(struct tern_schema *s, json_t *node, const char *at, uin
                         struct tern_out *more);
 bool tern_schema_array(struct tern_schema *s, json_t *node, const char *at, uint32_t rule,
                        struct tern_out *more);
-bool tern_schema_string(struct tern_schema *s, json_t *node, const char *at, uint32_t rule,
+bool tern_schema_string(struct tern_schema *s, json_t *node, const char *at,
                         struct tern_out *more);
-bool tern_schema_number(struct tern_schema *s, json_t *node, const char *at, uint32_t rule,
-                        bool integer, struct tern_out *more);
+bool tern_schema_number(struct tern_schema *s, json_t *node, const char *at, bool integer,
+                        struct tern_out *more);
 
 #endif

@@ -159,12 +159,32 @@ bool tern_schema_texts(struct tern_schema *s, json_t *node, const char *at, int6
     return ok;
 }
 
-bool tern_schema_string(struct tern_schema *s, json_t *node, const char *at, uint32_t rule,
+bool tern_schema_write_texts(struct tern_schema *s, struct tern_pattern *p, const char *end,
+                             struct tern_out *more)
+{
+    static struct tern_out rules;
+    char name[40];
+    tern_out_open(&rules, -1);
+    tern_pattern_write(p, &rules, "text", end);
+    tern_out_put(&rules, "", 1);
+    json_t *known = rules.grown ? json_object_get(s->texts, rules.grown) : NULL;
+    const long long number = known ? (long long)json_integer_value(known)
+                                   : (long long)json_object_size(s->texts);
+    const bool ok = rules.grown && (known || json_object_set_new(s->texts, rules.grown,
+                                                                 json_integer(number)) == 0);
+    tern_out_free(&rules);
+    snprintf(name, sizeof name, "text%lld", number);
+    tern_out_print(s->o, "%s-0", name);
+    if (ok && !known)
+        tern_pattern_write(p, more, name, end);
+    return ok || tern_schema_fail(s, "", "no memory for its texts");
+}
+
+bool tern_schema_string(struct tern_schema *s, json_t *node, const char *at,
                         struct tern_out *more)
 {
     struct tern_pattern p = {.n = 0};
     int64_t least = 0, most = -1;
-    char name[40];
     bool ok = tern_schema_whole(s, node, at, "minLength", &least) &&
               tern_schema_whole(s, node, at, "maxLength", &most);
     if (ok && most >= 0 && least > most) {
@@ -173,9 +193,8 @@ bool tern_schema_string(struct tern_schema *s, json_t *node, const char *at, uin
     }
     ok = ok && tern_schema_texts(s, node, at, least, most, &p);
     if (ok && p.n) {
-        snprintf(name, sizeof name, "r%u-s", rule);
-        tern_out_print(s->o, "\"\\\"\" %s-0", name);
-        tern_pattern_write(&p, more, name, "\"\\\"\"");
+        tern_out_print(s->o, "\"\\\"\" ");
+        ok = tern_schema_write_texts(s, &p, "\"\\\"\"", more);
     } else if (ok && (least > 0 || most >= 0)) {
         tern_out_print(s->o, "\"\\\"\" char");
         tern_schema_counts(s->o, least, most);

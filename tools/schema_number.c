@@ -401,15 +401,14 @@ static bool names_numbers(const json_t *out)
     return found;
 }
 
-bool tern_schema_number(struct tern_schema *s, json_t *node, const char *at, uint32_t rule,
-                        bool integer, struct tern_out *more)
+bool tern_schema_number(struct tern_schema *s, json_t *node, const char *at, bool integer,
+                        struct tern_out *more)
 {
     static const char *const least[2] = {"minimum", "exclusiveMinimum"};
     static const char *const most[2] = {"maximum", "exclusiveMaximum"};
     json_t *divisor = json_object_get(node, "multipleOf"), *out = json_object_get(node, "not");
     struct bound low, high;
     struct tern_pattern p = {.n = 0};
-    char name[40];
     if (!read_bound(s, node, at, least, true, &low) || !read_bound(s, node, at, most, false, &high))
         return false;
     out = names_numbers(out) ? out : NULL;
@@ -422,10 +421,7 @@ bool tern_schema_number(struct tern_schema *s, json_t *node, const char *at, uin
     bool ok = !divisor || divide(s, &p, divisor, bounded, integer, at) ||
               (!s->failed && tern_schema_drop(s, at, "multipleOf"));
     ok = ok && (!out || leave_out(s, &p, out, at));
-    snprintf(name, sizeof name, "r%u-n%d", rule, integer);
-    tern_out_print(s->o, "%s-0", name);
-    if (ok)
-        tern_pattern_write(&p, more, name, "\"\"");
+    ok = ok && tern_schema_write_texts(s, &p, "\"\"", more);
     tern_pattern_free(&p);
     return ok;
 }

@@ -4,7 +4,8 @@
 
 Three parts. Documents of each schema below in their canonical form are accepted, and those that
 are wrong are refused. What is sampled at temperature 1.5, from small random models and from the
-models in TERN_MODELS, is valid whenever it ends by itself. And of the JSON Schema Test Suite, which
+smallest in TERN_MODELS (TERN_EACH_MODEL: from each), is valid whenever it ends by itself; seeds
+begin at TERN_SEED. And of the JSON Schema Test Suite, which
 the source package of jsonschema carries (TERN_SCHEMA_SUITE names the folder of its drafts): where
 a schema is not refused, no document is accepted that is not valid. Valid ones that are refused are
 counted: members out of order, whole numbers written as 1.0.
@@ -26,6 +27,7 @@ except ImportError:
     sys.exit(77)
 
 tern, tiny = sys.argv[1:3]
+first_seed = int(os.environ.get("TERN_SEED", "0"))
 # Ten that grow, and what each of the other keywords does: schema, valid and wrong documents.
 CASES = [(s, [doc], [{}, [], None]) for s, doc in zip(GROWING, DOCUMENTS)]
 CASES += [
@@ -207,7 +209,7 @@ def check_documents(folder):
 def check_samples(folder, model, n_seeds, n_tokens):
     wrong = ended = n = 0
     with open(f"{folder}/prompts.jsonl", "w") as f:
-        for seed in range(n_seeds):
+        for seed in range(first_seed, first_seed + n_seeds):
             print(json.dumps({"prompt": "A document in JSON: ", "seed": seed}), file=f)
     for schema, _, _ in CASES:
         with open(f"{folder}/s.json", "w") as f:
@@ -275,7 +277,7 @@ with tempfile.TemporaryDirectory() as here:
     bad = check_documents(here)
     bad += check_samples(here, f"{tiny}/llama-q8_0.gguf", 8, 400)
     real = sorted(glob.glob(os.path.join(os.environ.get("TERN_MODELS", "/nowhere"), "*.gguf")),
-                  key=os.path.getsize)[:1]
+                  key=os.path.getsize)[:None if "TERN_EACH_MODEL" in os.environ else 1]
     for one in real:
         bad += check_samples(here, one, 2, 150)
     drafts = os.environ.get("TERN_SCHEMA_SUITE")

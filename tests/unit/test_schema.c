@@ -260,6 +260,30 @@ static void large_bounds_are_counted_at_any_depth(void **state)
     assert_non_null(strstr(f->line, "can never come to its end"));
 }
 
+/* As many tools as a request may bring, each with texts that are bounded. */
+static void many_tools_are_one_grammar(void **state)
+{
+    struct fixture *f = *state;
+    char *schema = malloc(100000);
+    size_t at = (size_t)sprintf(schema, "{\"anyOf\":[");
+    for (int i = 0; i < 32; i++)
+        at += (size_t)sprintf(schema + at, "%s{\"type\":\"object\",\"properties\":{\"name\":"
+                              "{\"const\":\"tool_%d\"},\"arguments\":{\"type\":\"object\","
+                              "\"properties\":{\"text\":{\"type\":\"string\",\"maxLength\":2000},"
+                              "\"list\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"},"
+                              "\"maxItems\":100000},\"when\":{\"type\":\"string\",\"format\":"
+                              "\"date-time\"}},\"required\":[\"text\"]}},\"required\":[\"name\","
+                              "\"arguments\"]}", i ? "," : "", i);
+    sprintf(schema + at, "]}");
+    const clock_t start = clock();
+    tern_grammar *g = compile(f, schema, NULL);
+    assert_non_null(g);
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 5.0);
+    assert_true(takes(g, "{\"name\":\"tool_31\",\"arguments\":{\"text\":\"a\",\"list\":[1,2]}}"));
+    assert_false(takes(g, "{\"name\":\"tool_32\",\"arguments\":{\"text\":\"a\"}}"));
+    free(schema);
+}
+
 /* What a schema leaves out is found by turning it round: without end for one that is in a circle,
  * and for many that refer to one another. */
 static void turning_round_is_bounded(void **state)
@@ -297,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(deep_or_wide_expressions_take_bounded_work, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(large_bounds_are_counted_at_any_depth, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_tools_are_one_grammar, set_up, tear_down),
         cmocka_unit_test_setup_teardown(turning_round_is_bounded, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
