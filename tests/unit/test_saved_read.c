@@ -202,6 +202,9 @@ static void a_source_or_a_sink_that_fails_leaves_nothing_behind(void **state)
         status = tern_saved_restore(r->engine, seq, &source, scratch);
         assert_true(status == TERN_OK || status == TERN_IO);
         assert_null(trace_check_kv(r->engine));
+        for (uint32_t g = 0; status && g < 2; g++)
+            assert_int_equal(r->engine->parts.kv.pools[g].n_free,
+                             r->engine->parts.kv.pools[g].n_blocks);
         tern_engine_clear_error(r->engine);
     }
     for (long writes = 0; writes < 1000; writes++) {
