@@ -3,9 +3,10 @@
     check_plan.py TERN FOLDER_OF_SMALL_MODELS
 
 Each run fills its whole context and draws from its whole vocabulary, so that every arena is
-touched: its peak resident memory may not pass the figure, and must come within 4 MiB of it (6
+touched: its peak resident memory may not pass the figure, and must come within 4 MiB of it (7
 with a grammar). So with grammars, small ones and one whose compiling is the peak, and with a
-session that is written and taken back. Real models are taken from TERN_MODELS.
+session that is written and taken back, in conversations too. Real models are taken from
+TERN_MODELS.
 """
 import glob
 import json
@@ -21,10 +22,10 @@ TIME = "/usr/bin/time"
 tern, folder = sys.argv[1:3]
 
 
-def peak(args):
+def peak(args, text=""):
     """Peak resident bytes of a program. GNU time starts it from a process of its own, smaller than
     any run: a child of this one would begin with Python's pages, and the kernel counts them."""
-    done = subprocess.run([TIME, "-f", "peak %M", *args], capture_output=True)
+    done = subprocess.run([TIME, "-f", "peak %M", *args], input=text.encode(), capture_output=True)
     err = done.stderr.decode(errors="replace")
     if done.returncode:
         sys.exit(f"{' '.join(args)[:120]}: exit {done.returncode}: {err[-300:]}")
@@ -37,15 +38,29 @@ def hold(model, context, threads, *more):
                                      capture_output=True).stdout)
     ids = ",".join(str(3 + i % 29) for i in range(context - 8))
     used = peak([tern, "run", model, *sized, "--ids", ids, *WHOLE, "--ignore-eos"])
+    return judge(model, sized, plan, used)
+
+
+def hold_chat(model, context, threads, *more):
+    """A conversation of long turns that passes its context, and drops what came first."""
+    sized = ["-c", str(context), "-t", str(threads), *more]
+    plan = json.loads(subprocess.run([tern, "plan", model, *sized, "--json"], check=True,
+                                     capture_output=True).stdout)
+    turns = "".join("".join(f"word{i * k % 97} " for k in range(60)) + "\n" for i in range(40))
+    used = peak([tern, "chat", model, *sized, "-n", "60", *WHOLE, "--chat-template", "chatml"],
+                turns)
+    return judge(model, ["chat", *sized], plan, used)
+
+
+def judge(model, asked, plan, used):
     room = plan["process_bytes"] - used
     if model.endswith(".tern") and plan["arenas"]["weights"]:
         sys.exit(f"{model}: an image has a weights arena")
-    print(f"{os.path.basename(model)} -c {context} -t {threads} {' '.join(more)}: "
-          f"planned {plan['process_bytes'] / MIB:.2f}, used {used / MIB:.2f}, "
-          f"{room / MIB:.2f} MiB left")
+    print(f"{os.path.basename(model)} {' '.join(asked)}: planned "
+          f"{plan['process_bytes'] / MIB:.2f}, used {used / MIB:.2f}, {room / MIB:.2f} MiB left")
     # Masks are kept for states that so short a text does not come to.
-    held = "--schema" in more or "--json-mode" in more
-    return 0 <= room <= (6 if held else 4) * MIB
+    held = "--schema" in asked or "--json-mode" in asked
+    return 0 <= room <= (7 if held else 4) * MIB
 
 
 if not os.path.exists(TIME):
@@ -81,8 +96,12 @@ def structured(folder):
     for more in (["--json-mode"], ["--schema", files[3]], ["--schema", files[50]], session, session,
                  [*session, "--schema", files[3]]):
         good &= hold(f"{sys.argv[2]}/llama-q8_0.gguf", 1024, 2, *more)
-    return good & hold(f"{sys.argv[2]}/gemma3-window8.gguf", 4096, 1, "--session",
-                       os.path.join(folder, "other"))
+    good &= hold(f"{sys.argv[2]}/gemma3-window8.gguf", 4096, 1, "--session",
+                 os.path.join(folder, "other"))
+    for i in range(2):
+        good &= hold_chat(f"{sys.argv[2]}/llama-q8_0.gguf", 2048, 2, "--session",
+                          os.path.join(folder, "chat"))
+    return good
 
 
 ok = True
