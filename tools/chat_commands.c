@@ -36,7 +36,8 @@ static void do_set(struct tern_chat *c, tern_text rest)
     } else if (!tern_chat_set(c, name, rest, line)) {
         tern_chat_refuse(c, line);
     } else {
-        tern_chat_screen_say(&c->screen, "tern: set");
+        tern_chat_screen_say(&c->screen, "tern: %.*s %.*s", (int)name.size, name.data,
+                             (int)rest.size, rest.data);
     }
 }
 

@@ -141,8 +141,8 @@ static bool restore(struct tern_chat *c, const tern_saved_info *info, const char
 static bool take_note(struct tern_chat *c, const json_t *note, bool given,
                       char line[TERN_ARGS_LINE])
 {
-    if (!tern_chat_talk_replace(&c->talk, json_object_get(note, "messages"), line) ||
-        !tern_chat_settings_take(c, json_object_get(note, "settings"), given, line))
+    if (!tern_chat_settings_take(c, json_object_get(note, "settings"), given, line) ||
+        !tern_chat_talk_replace(&c->talk, json_object_get(note, "messages"), line))
         return false;
     c->stream = (uint64_t)json_integer_value(json_object_get(note, "stream"));
     take_known(&c->known, json_object_get(note, "known"));

@@ -160,6 +160,7 @@ static int run(const struct tern_settings *settings)
     int code = 1;
     bool ok = tern_session_open(&s, settings->model, TERN_MODEL_WHOLE);
     s.keep_bytes = settings->session ? tern_keep_bytes : NULL;
+    s.talks = settings->chat;
     if (!ok || !tern_constraint_of_session(&s, settings) ||
         !(settings->fit ? fit(&s, settings, &limits) : tern_session_plan(&s, &limits))) {
         tern_session_report(&s);
@@ -182,6 +183,8 @@ static const struct tern_option own[] = {
      "BYTES", "the largest context whose process fits; K, M, G allowed"},
     {"--server", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, server), 0, 0, NULL, NULL,
      "of tern serve with these options"},
+    {"--chat", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, chat), 0, 0, NULL, NULL,
+     "with what a conversation takes beside its tokens (tern chat)"},
     TERN_END_OF_OPTIONS,
 };
 

@@ -85,6 +85,15 @@ static uint64_t image_bytes(const struct tern_session *s)
     return (s->files.image.size + page - 1) / page * page;
 }
 
+/* What a conversation takes besides its tokens: its text, as messages, as JSON and as rendered, the
+ * template and what it works with. A token has 5 bytes of text or so. */
+static uint64_t talk_bytes(const struct tern_session *s)
+{
+    enum { FIXED = 1 << 20, OF_A_TOKEN = 192 };
+    return FIXED + (uint64_t)OF_A_TOKEN * s->plan.limits.n_ctx +
+           tern_template_size(s->info.chat_template);
+}
+
 struct tern_process tern_session_process(const struct tern_session *s)
 {
     enum { OUTPUT = 64 << 10 }; /* text and ids of one answer */
@@ -96,7 +105,8 @@ struct tern_process tern_session_process(const struct tern_session *s)
         .image = image_bytes(s),
         .tools = (uint64_t)limits->n_seqs *
                      (OUTPUT + (uint64_t)limits->n_ctx * sizeof(tern_token)) +
-                 s->constraint.bytes + (s->keep_bytes ? s->keep_bytes(s) : 0),
+                 s->constraint.bytes + (s->talks ? talk_bytes(s) : 0) +
+                 (s->keep_bytes ? s->keep_bytes(s) : 0),
     };
     p.compiling = s->constraint.compiling;
     p.total = tern_session_engine_bytes(&s->plan) + p.program + p.stacks + p.windows +

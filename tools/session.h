@@ -20,6 +20,7 @@ struct tern_session {
     tern_host host;
     tern_engine *engine;
     struct tern_constraint constraint; /* what is generated is held to, if a grammar was given */
+    bool talks; /* a conversation is rendered: chat.h */
     /* What reading and writing a session file takes (keep.h); NULL: there is none. */
     uint64_t (*keep_bytes)(const struct tern_session *s);
     tern_error error;

@@ -104,7 +104,24 @@ def structured(folder):
     return good
 
 
-ok = True
+def talk(name, context):
+    """A conversation that fills its context several times."""
+    model = f"{folder}/{name}.gguf"
+    sized = ["-c", str(context), "-t", "1"]
+    plan = json.loads(subprocess.run([tern, "plan", model, *sized, "--chat", "--json"], check=True,
+                                     capture_output=True).stdout)
+    text = "".join(f"this is message number {i} of a long talk\n" for i in range(context // 16))
+    done = subprocess.run([TIME, "-f", "peak %M", tern, "chat", model, *sized, *WHOLE, "-n", "20",
+                           "--ignore-eos", "--chat-template", "chatml"], input=text.encode(),
+                          capture_output=True, check=True)
+    used = int(done.stderr.decode(errors="replace").rsplit("peak ", 1)[1]) * 1024
+    room = plan["process_bytes"] - used
+    print(f"{name} -c {context} in a chat: planned {plan['process_bytes'] / MIB:.2f}, used "
+          f"{used / MIB:.2f}, {room / MIB:.2f} MiB left")
+    return 0 <= room <= 6 * MIB and b"dropped" in done.stderr
+
+
+ok = talk("llama-q8_0", 1024) & talk("qwen2-k", 2048)
 with tempfile.TemporaryDirectory() as images:
     for name in ("llama-q8_0", "gemma3-window8", "qwen2-k"):
         for threads in (1, 2):
