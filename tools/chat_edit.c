@@ -178,7 +178,8 @@ static unsigned char take_paste(EditLine *line, wint_t key)
 static wchar_t *prompt(EditLine *line)
 {
     static wchar_t plain[] = L"> ", more[] = L". ";
-    static wchar_t coloured[] = L"\1\033[1;32m\1> \1\033[0m\1";
+    /* What stands behind its last character is not written. */
+    static wchar_t coloured[] = L"\1\033[1;32m\1>\1\033[0m\1 ";
     const struct tern_chat_editor *e = editor_of(line);
     return e->more ? more : e->colour ? coloured : plain;
 }

@@ -32,10 +32,40 @@ static const char *known_when(const char *text)
 
 bool tern_chat_check_settings(const struct tern_settings *s, char line[TERN_ARGS_LINE])
 {
-    if (known_when(s->think))
+    if (!known_when(s->think)) {
+        snprintf(line, TERN_ARGS_LINE, "--think: '%.40s' given, auto, on or off needed", s->think);
+        return false;
+    }
+    if (s->n_predict == 0) {
+        snprintf(line, TERN_ARGS_LINE, "--predict: 0 given, at least 1 or -1 needed");
+        return false;
+    }
+    return true;
+}
+
+/* A token's bias takes the place of the one it had; a text of two quotes takes all away. */
+static bool set_bias(struct tern_chat *c, const char *text, char line[TERN_ARGS_LINE])
+{
+    struct tern_settings *s = &c->settings;
+    if (strcmp(text, "\"\"") == 0) {
+        s->n_biases = 0;
         return true;
-    snprintf(line, TERN_ARGS_LINE, "--think: '%.40s' given, auto, on or off needed", s->think);
-    return false;
+    }
+    const uint32_t n_vocab = c->session->info.n_vocab;
+    if (!tern_args_set(&settable, "logit-bias", text, s, line))
+        return false;
+    const tern_bias last = s->biases[--s->n_biases];
+    if ((uint32_t)last.token >= n_vocab) {
+        snprintf(line, TERN_ARGS_LINE, "logit-bias: token %d, below %u needed", last.token,
+                 n_vocab);
+        return false;
+    }
+    uint32_t i = 0;
+    while (i < s->n_biases && s->biases[i].token != last.token)
+        i++;
+    s->biases[i] = last;
+    s->n_biases += i == s->n_biases;
+    return true;
 }
 
 static bool add_stop(struct tern_chat *c, const char *text, char line[TERN_ARGS_LINE])
@@ -81,8 +111,10 @@ bool tern_chat_set(struct tern_chat *c, tern_text name, tern_text value,
     }
     if (o->kind == TERN_OPTION_STOP)
         return add_stop(c, text, line);
+    if (o->kind == TERN_OPTION_BIAS)
+        return set_bias(c, text, line);
     if (o->at == offsetof(struct tern_settings, think)) {
-        struct tern_settings next = {.think = text};
+        struct tern_settings next = {.think = text, .n_predict = -1};
         if (!tern_chat_check_settings(&next, line))
             return false;
         c->settings.think = known_when(text);
@@ -91,8 +123,14 @@ bool tern_chat_set(struct tern_chat *c, tern_text name, tern_text value,
     const bool flag = o->kind == TERN_OPTION_FLAG;
     const char *given = flag && (text[0] == 0 || strcmp(text, "on") == 0) ? "true" :
                         flag && strcmp(text, "off") == 0 ? "false" : text;
-    return tern_args_set(&settable, key, given, &c->settings, line) &&
-           tern_chat_make_plan(c, line);
+    const int64_t n_predict = c->settings.n_predict;
+    if (!tern_args_set(&settable, key, given, &c->settings, line))
+        return false;
+    if (!tern_chat_check_settings(&c->settings, line)) {
+        c->settings.n_predict = n_predict;
+        return false;
+    }
+    return tern_chat_make_plan(c, line);
 }
 
 const char *tern_chat_setting_at(const struct tern_settings *s, size_t i, char value[64])

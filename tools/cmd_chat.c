@@ -3,6 +3,7 @@
 #include "tools/chat_settings.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
+#include "tools/keep.h"
 #include "tools/make_image.h"
 #include "tools/options.h"
 
@@ -136,6 +137,8 @@ static bool open_sequence(struct tern_chat *c, char line[TERN_ARGS_LINE])
 static bool open_conversation(struct tern_chat *c, char line[TERN_ARGS_LINE])
 {
     const struct tern_settings *s = &c->settings;
+    if (s->session && !tern_keep_check(s->session, line))
+        return false;
     if (s->session && access(s->session, F_OK) == 0) {
         if (!tern_chat_load(c, s->session, true, line))
             return false;

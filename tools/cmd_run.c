@@ -119,7 +119,8 @@ static int complete(struct tern_session *s, const struct tern_settings *settings
     static struct tern_out out;
     tern_out_open(&out, STDOUT_FILENO);
     char line[TERN_ARGS_LINE];
-    if (settings->session && !take_session(s, settings->session, line))
+    if (settings->session && (!tern_keep_check(settings->session, line) ||
+                              !take_session(s, settings->session, line)))
         return refuse(1, line);
     tern_seq seq;
     tern_seq_options options = tern_answer_options(a, 0);

@@ -164,6 +164,7 @@ bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern
         return fail(path, "no memory to write it", line);
     bool ok = tern_output_open(&file, path, line);
     if (ok) {
+        fchmod(file.fd, 0600);
         file.goes_on = true; /* an answer that was interrupted is kept too */
         const tern_sink sink = {write_file, &file};
         tern_status status = tern_saved_write(s->engine, seq, note, scratch, &sink);
@@ -177,6 +178,15 @@ bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern
         }
     }
     tern_os_unmap(scratch);
+    return ok;
+}
+
+bool tern_keep_check(const char *path, char line[TERN_ARGS_LINE])
+{
+    static struct tern_output file;
+    const bool ok = tern_output_open(&file, path, line);
+    if (ok)
+        tern_output_drop(&file);
     return ok;
 }
 

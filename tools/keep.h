@@ -1,6 +1,6 @@
 /* keep.h: sessions as files. One is written beside its place and gets its name when it is whole on
  * the disk, so a file is the old session or the new one and never a part; whoever stops the
- * program while it is written keeps the old one. */
+ * program while it is written keeps the old one. Its owner alone can read it. */
 #ifndef TERN_KEEP_H
 #define TERN_KEEP_H
 
@@ -21,6 +21,8 @@ enum tern_kept tern_keep_restore(struct tern_session *s, tern_seq seq, const cha
 /* False: the file at path is what it was, and line says why. */
 bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern_bytes note,
                     char line[TERN_ARGS_LINE]);
+/* Whether there is a folder that it can be written in, found before there is anything to lose. */
+bool tern_keep_check(const char *path, char line[TERN_ARGS_LINE]);
 /* At most so many bytes of memory does any of these take, besides the note. */
 uint64_t tern_keep_bytes(const struct tern_session *s);
 

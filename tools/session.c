@@ -99,7 +99,7 @@ struct tern_process tern_session_process(const struct tern_session *s)
     enum { OUTPUT = 64 << 10 }; /* text and ids of one answer */
     const tern_limits *limits = &s->plan.limits;
     struct tern_process p = {
-        .program = tern_os_program_bytes(),
+        .program = tern_os_program_bytes(s->files.image),
         .stacks = tern_team_bytes(limits->n_threads),
         .windows = s->files.windows.size,
         .image = image_bytes(s),

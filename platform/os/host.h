@@ -46,8 +46,9 @@ size_t tern_os_page(void);
 /* Bytes of memory that can be had without pushing others out (MemAvailable, the cgroup's limit). */
 uint64_t tern_os_memory_free(void);
 /* Bytes of this process that are resident besides arenas, stacks and models: the program's own
- * pages, libc and what the loader mapped; for the process figure of a plan. */
-uint64_t tern_os_program_bytes(void);
+ * pages, libc and what the loader mapped; for the process figure of a plan. What lies in apart,
+ * a mapped file, is counted elsewhere. */
+uint64_t tern_os_program_bytes(tern_memory apart);
 
 /* --- model files --- */
 

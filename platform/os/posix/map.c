@@ -250,8 +250,9 @@ uint64_t tern_os_memory_free(void)
 /* Every page of every file that the loader mapped is counted, resident now or not: which of
  * them a run touches cannot be known before it. To this come the heap and the first thread's
  * stack with room to grow, and what the kernel's per-CPU page counters may be off by. */
-uint64_t tern_os_program_bytes(void)
+uint64_t tern_os_program_bytes(tern_memory apart)
 {
+    const uintptr_t apart_from = (uintptr_t)apart.data, apart_to = apart_from + apart.size;
     enum { HEAP = 384 << 10, STACK = 160 << 10, COUNTERS_PER_CPU = 64 << 10 };
     uint64_t sum = 0;
     FILE *f = fopen("/proc/self/maps", "re");
@@ -261,6 +262,8 @@ uint64_t tern_os_program_bytes(void)
             unsigned long long from, to, inode;
             char rights[8];
             if (sscanf(line, "%llx-%llx %7s %*x %*s %llu", &from, &to, rights, &inode) != 4)
+                continue;
+            if (from >= apart_from && from < apart_to)
                 continue;
             bool none = strncmp(rights, "---", 3) == 0;
             bool special = strstr(line, "[stack]") || strstr(line, "[v") || strstr(line, "[heap]");
