@@ -141,9 +141,18 @@ static bool restore(struct tern_chat *c, const tern_saved_info *info, const char
 static bool take_note(struct tern_chat *c, const json_t *note, bool given,
                       char line[TERN_ARGS_LINE])
 {
+    static struct tern_settings before;
+    static char stops[sizeof c->stop_bytes];
+    const size_t n_stop_bytes = c->n_stop_bytes;
+    before = c->settings;
+    memcpy(stops, c->stop_bytes, sizeof stops);
     if (!tern_chat_settings_take(c, json_object_get(note, "settings"), given, line) ||
-        !tern_chat_talk_replace(&c->talk, json_object_get(note, "messages"), line))
+        !tern_chat_talk_replace(&c->talk, json_object_get(note, "messages"), line)) {
+        c->settings = before;
+        memcpy(c->stop_bytes, stops, sizeof stops);
+        c->n_stop_bytes = n_stop_bytes;
         return false;
+    }
     c->stream = (uint64_t)json_integer_value(json_object_get(note, "stream"));
     take_known(&c->known, json_object_get(note, "known"));
     return true;
@@ -153,7 +162,13 @@ bool tern_chat_load(struct tern_chat *c, const char *path, bool given, char line
 {
     tern_saved_info info;
     json_t *note = read_note(path, &info, line);
-    const bool ok = note && restore(c, &info, path, line) && take_note(c, note, given, line);
+    bool ok = note && restore(c, &info, path, line);
+    if (ok && !take_note(c, note, given, line)) {
+        char what[TERN_ARGS_LINE];
+        snprintf(what, sizeof what, "%s", line);
+        snprintf(line, TERN_ARGS_LINE, "%.100s: %.200s", path, what);
+        ok = false;
+    }
     json_decref(note);
     return ok;
 }

@@ -7,6 +7,7 @@
 #include "tools/options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -98,6 +99,17 @@ static int finish(const struct tern_session *s, tern_seq seq, struct tern_answer
     return 0;
 }
 
+/* What comes with a session that another command wrote would be lost when this one writes it. */
+static bool has_note(const char *path, char line[TERN_ARGS_LINE])
+{
+    tern_memory note = {NULL, 0};
+    const bool has = tern_keep_read(path, NULL, &note, line) == TERN_KEPT_READ && note.size > 0;
+    if (has)
+        snprintf(line, TERN_ARGS_LINE, "%.100s: a conversation's; tern chat goes on with it", path);
+    free(note.data);
+    return has;
+}
+
 /* What a session has is put into the index of prefixes, where the prompt finds it. */
 static bool take_session(struct tern_session *s, const char *path, char line[TERN_ARGS_LINE])
 {
@@ -120,6 +132,7 @@ static int complete(struct tern_session *s, const struct tern_settings *settings
     tern_out_open(&out, STDOUT_FILENO);
     char line[TERN_ARGS_LINE];
     if (settings->session && (!tern_keep_check(settings->session, line) ||
+                              has_note(settings->session, line) ||
                               !take_session(s, settings->session, line)))
         return refuse(1, line);
     tern_seq seq;

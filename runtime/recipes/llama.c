@@ -27,6 +27,14 @@ static struct slots make_slots(struct tern_builder *b)
     };
 }
 
+/* Weights are numbered as they are asked for, and arguments of one call come in any order. */
+static void linear(struct tern_builder *b, int16_t dst, int16_t src, const char *weight,
+                   const char *bias, uint32_t n_out, uint32_t n_in)
+{
+    const int32_t biases = tern_b_maybe_vector(b, bias, n_out);
+    tern_b_matmul(b, dst, src, tern_b_matrix(b, weight, n_out, n_in), biases);
+}
+
 static void attention(struct tern_builder *b, const struct slots *s, uint32_t rope, float scale)
 {
     const struct tern_hparams *p = &b->model->hparams;
@@ -34,18 +42,14 @@ static void attention(struct tern_builder *b, const struct slots *s, uint32_t ro
                    v_dim = p->n_kv_heads * p->v_dim, o_dim = p->n_heads * p->v_dim;
     const uint32_t kv = tern_b_kv_layer(b, p->n_kv_heads, p->k_dim, p->v_dim, 0);
     tern_b_rms_norm(b, s->x, s->h, tern_b_vector(b, "blk.%u.attn_norm.weight", p->n_embd));
-    tern_b_matmul(b, s->q, s->x, tern_b_matrix(b, "blk.%u.attn_q.weight", q_dim, p->n_embd),
-                  tern_b_maybe_vector(b, "blk.%u.attn_q.bias", q_dim));
-    tern_b_matmul(b, s->k, s->x, tern_b_matrix(b, "blk.%u.attn_k.weight", k_dim, p->n_embd),
-                  tern_b_maybe_vector(b, "blk.%u.attn_k.bias", k_dim));
-    tern_b_matmul(b, s->v, s->x, tern_b_matrix(b, "blk.%u.attn_v.weight", v_dim, p->n_embd),
-                  tern_b_maybe_vector(b, "blk.%u.attn_v.bias", v_dim));
+    linear(b, s->q, s->x, "blk.%u.attn_q.weight", "blk.%u.attn_q.bias", q_dim, p->n_embd);
+    linear(b, s->k, s->x, "blk.%u.attn_k.weight", "blk.%u.attn_k.bias", k_dim, p->n_embd);
+    linear(b, s->v, s->x, "blk.%u.attn_v.weight", "blk.%u.attn_v.bias", v_dim, p->n_embd);
     tern_b_rotate(b, s->q, rope, p->n_heads);
     tern_b_rotate(b, s->k, rope, p->n_kv_heads);
     tern_b_kv_store(b, s->k, s->v, kv);
     tern_b_attention(b, s->o, s->q, kv, scale, 0);
-    tern_b_matmul(b, s->y, s->o, tern_b_matrix(b, "blk.%u.attn_output.weight", p->n_embd, o_dim),
-                  tern_b_maybe_vector(b, "blk.%u.attn_output.bias", p->n_embd));
+    linear(b, s->y, s->o, "blk.%u.attn_output.weight", "blk.%u.attn_output.bias", p->n_embd, o_dim);
     tern_b_add(b, s->h, s->h, s->y);
 }
 
@@ -53,13 +57,10 @@ static void feed_forward(struct tern_builder *b, const struct slots *s)
 {
     const uint32_t n_embd = b->model->hparams.n_embd, n_ff = b->model->hparams.n_ff;
     tern_b_rms_norm(b, s->x, s->h, tern_b_vector(b, "blk.%u.ffn_norm.weight", n_embd));
-    tern_b_matmul(b, s->gate, s->x, tern_b_matrix(b, "blk.%u.ffn_gate.weight", n_ff, n_embd),
-                  tern_b_maybe_vector(b, "blk.%u.ffn_gate.bias", n_ff));
-    tern_b_matmul(b, s->up, s->x, tern_b_matrix(b, "blk.%u.ffn_up.weight", n_ff, n_embd),
-                  tern_b_maybe_vector(b, "blk.%u.ffn_up.bias", n_ff));
+    linear(b, s->gate, s->x, "blk.%u.ffn_gate.weight", "blk.%u.ffn_gate.bias", n_ff, n_embd);
+    linear(b, s->up, s->x, "blk.%u.ffn_up.weight", "blk.%u.ffn_up.bias", n_ff, n_embd);
     tern_b_silu_mul(b, s->gate, s->gate, s->up);
-    tern_b_matmul(b, s->y, s->gate, tern_b_matrix(b, "blk.%u.ffn_down.weight", n_embd, n_ff),
-                  tern_b_maybe_vector(b, "blk.%u.ffn_down.bias", n_embd));
+    linear(b, s->y, s->gate, "blk.%u.ffn_down.weight", "blk.%u.ffn_down.bias", n_embd, n_ff);
     tern_b_add(b, s->h, s->h, s->y);
 }
 

@@ -31,6 +31,14 @@ static struct slots make_slots(struct tern_builder *b)
     };
 }
 
+/* Weights are numbered as they are asked for, and arguments of one call come in any order. */
+static void linear(struct tern_builder *b, int16_t dst, int16_t src, const char *weight,
+                   const char *bias, uint32_t n_out, uint32_t n_in)
+{
+    const int32_t biases = bias ? tern_b_vector(b, bias, n_out) : -1;
+    tern_b_matmul(b, dst, src, tern_b_matrix(b, weight, n_out, n_in), biases);
+}
+
 static void attention(struct tern_builder *b, const struct slots *s, enum family family,
                       uint32_t rope, float scale)
 {
@@ -40,12 +48,12 @@ static void attention(struct tern_builder *b, const struct slots *s, enum family
     const uint32_t kv = tern_b_kv_layer(b, p->n_kv_heads, p->k_dim, p->v_dim, 0);
     const bool biases = family == QWEN2;
     tern_b_rms_norm(b, s->x, s->h, tern_b_vector(b, "blk.%u.attn_norm.weight", p->n_embd));
-    tern_b_matmul(b, s->q, s->x, tern_b_matrix(b, "blk.%u.attn_q.weight", q_dim, p->n_embd),
-                  biases ? tern_b_vector(b, "blk.%u.attn_q.bias", q_dim) : -1);
-    tern_b_matmul(b, s->k, s->x, tern_b_matrix(b, "blk.%u.attn_k.weight", k_dim, p->n_embd),
-                  biases ? tern_b_vector(b, "blk.%u.attn_k.bias", k_dim) : -1);
-    tern_b_matmul(b, s->v, s->x, tern_b_matrix(b, "blk.%u.attn_v.weight", v_dim, p->n_embd),
-                  biases ? tern_b_vector(b, "blk.%u.attn_v.bias", v_dim) : -1);
+    linear(b, s->q, s->x, "blk.%u.attn_q.weight",
+           biases ? "blk.%u.attn_q.bias" : NULL, q_dim, p->n_embd);
+    linear(b, s->k, s->x, "blk.%u.attn_k.weight",
+           biases ? "blk.%u.attn_k.bias" : NULL, k_dim, p->n_embd);
+    linear(b, s->v, s->x, "blk.%u.attn_v.weight",
+           biases ? "blk.%u.attn_v.bias" : NULL, v_dim, p->n_embd);
     if (family == QWEN3) {
         tern_b_head_norm(b, s->q, tern_b_vector(b, "blk.%u.attn_q_norm.weight", p->k_dim),
                          p->n_heads);

@@ -59,7 +59,7 @@ class Chat:
         self.type(text + "\r")
 
     def prompt(self):
-        return self.wait(r"> (\x1b\[[\d;]*[mK])*$")
+        return self.wait(r">(\x1b\[[\d;]*[mK])* (\x1b\[[\d;]*[mK])*$")
 
     def end(self, seconds=20):
         until = time.time() + seconds
