@@ -154,13 +154,14 @@ def a_long_prompt_shows_progress_and_can_be_stopped():
 def colours_are_for_terminals_that_have_them():
     for env, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
         with Chat("-n", "2", env=env) as c:
-            shown = c.wait("> ")
+            shown = c.prompt()
             check(("\x1b[2m" in shown) == coloured, f"{env}: {shown!r}")
             c.say("hello")
             c.read(1)
             c.say("/quit")
             c.end()
             check(coloured or "\x1b[2m" not in c.shown, f"{env}: {c.shown!r}")
+            check(not coloured or ">\x1b[0m " in shown, "the prompt's colour ends with it")
 
 
 def lines_are_edited_and_remembered():
@@ -262,7 +263,7 @@ def the_terminal_is_left_as_it_was():
                              stdin=slave, stdout=slave, stderr=slave, cwd=home,
                              env={"HOME": home, "TERM": "xterm"}, start_new_session=True)
         text = b""
-        while b"> " not in text and select.select([master], [], [], 20)[0]:
+        while b">" not in text and select.select([master], [], [], 20)[0]:
             text += os.read(master, 65536)
         p.send_signal(signal.SIGTERM)
         code = p.wait(20)
