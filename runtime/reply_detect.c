@@ -82,7 +82,7 @@ void tern_reply_detect(tern_text source, tern_reply_options *out)
         return;
     out->calls = format_of(source);
     for (size_t i = 0; i < sizeof thoughts / sizeof *thoughts; i++)
-        if (has(source, thoughts[i].close)) {
+        if (has(source, thoughts[i].close) || has(source, thoughts[i].open)) {
             out->think_open = tern_text_of(thoughts[i].open);
             out->think_close = tern_text_of(thoughts[i].close);
             return;

@@ -509,6 +509,8 @@ static void a_template_shows_its_forms(void **state)
          TERN_CALLS_HERMES},
         {"tools <tool_call><function=x><parameter=y></parameter></function></tool_call>", "",
          TERN_CALLS_XML},
+        {"{% if add_generation_prompt %}assistant: <think>{% endif %}", "</think>",
+         TERN_CALLS_HERMES},
         {"tools <tool_call>f<arg_key>k</arg_key></tool_call> \"name\" arguments", "",
          TERN_CALLS_NONE},
         {"tools {\"name\": function name, \"parameters\": dictionary}", "", TERN_CALLS_LLAMA3},
