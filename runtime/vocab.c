@@ -74,13 +74,26 @@ uint32_t tern_vocab_find(const struct tern_vocab *v, tern_text piece)
     return v->slots[at] & TERN_VOCAB_MAX_TOKENS;
 }
 
+/* A byte-level vocabulary writes a user's token as it is spelled, others by their bytes. Of a
+ * spelling for which the two differ, text that has the bytes must not become the token. */
+static bool reads_otherwise(const struct tern_vocab *v, tern_text piece, tern_token_kind kind)
+{
+    if (v->family != TERN_VOCAB_BPE || kind != TERN_TOKEN_USER)
+        return false;
+    for (size_t i = 0; i < piece.size; i++)
+        if ((unsigned char)piece.data[i] >= 0x80)
+            return true;
+    return false;
+}
+
 uint32_t tern_vocab_find_plain(const struct tern_vocab *v, tern_text piece)
 {
     const uint32_t id = tern_vocab_find(v, piece);
     if (id == TERN_VOCAB_NONE)
         return id;
     const tern_token_kind kind = tern_vocab_piece_kind(v, id);
-    return kind == TERN_TOKEN_CONTROL || kind == TERN_TOKEN_UNKNOWN || kind == TERN_TOKEN_BYTE
+    return kind == TERN_TOKEN_CONTROL || kind == TERN_TOKEN_UNKNOWN || kind == TERN_TOKEN_BYTE ||
+                   reads_otherwise(v, piece, kind)
                ? TERN_VOCAB_NONE
                : id;
 }

@@ -229,6 +229,24 @@ static void control_tokens_come_of_text_only_if_asked_for(void **state)
     open_close(o);
 }
 
+/* Its spelling is what it writes: U+0120, and not the space that this is the letter of. */
+static void bytes_become_no_user_token_that_writes_others(void **state)
+{
+    (void)state;
+    struct small_vocab *v = fresh();
+    sv_add_bytes(v);
+    sv_merge(v, "\xc4\xa0", "b");
+    v->pieces[v->n_pieces - 1].kind = TERN_TOKEN_USER;
+    const int user = v->n_pieces - 1;
+    sv_merge(v, "c", "d");
+    v->pieces[v->n_pieces - 1].kind = TERN_TOKEN_USER;
+    struct opened *o = sv_open(v, "gpt2", "llama-bpe");
+    SV_EXPECT(o->model, "a b", PLAIN, 'a', ' ', 'b');
+    SV_EXPECT(o->model, "a\xc4\xa0" "b", PLAIN, 'a', user);
+    SV_EXPECT(o->model, "cd", PLAIN, user + 1);
+    open_close(o);
+}
+
 static void spm_text_can_spell_no_control_token(void **state)
 {
     (void)state;
@@ -472,6 +490,7 @@ int main(void)
         cmocka_unit_test(pieces_are_joined_by_score_and_then_from_the_left),
         cmocka_unit_test(special_pieces_are_found_longest_first),
         cmocka_unit_test(control_tokens_come_of_text_only_if_asked_for),
+        cmocka_unit_test(bytes_become_no_user_token_that_writes_others),
         cmocka_unit_test(spm_text_can_spell_no_control_token),
         cmocka_unit_test(a_space_stands_before_words_at_the_start_and_after_special_tokens),
         cmocka_unit_test(a_piece_may_go_on_past_a_space),
