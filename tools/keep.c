@@ -183,11 +183,19 @@ bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern
 
 bool tern_keep_check(const char *path, char line[TERN_ARGS_LINE])
 {
-    static struct tern_output file;
-    const bool ok = tern_output_open(&file, path, line);
-    if (ok)
-        tern_output_drop(&file);
-    return ok;
+    char beside[TERN_OUTPUT_PATH];
+    if (!*path) {
+        snprintf(line, TERN_ARGS_LINE, "a session file without a name");
+        return false;
+    }
+    const int n = snprintf(beside, sizeof beside, "%s.XXXXXX", path);
+    errno = ENAMETOOLONG;
+    const int fd = (size_t)n < sizeof beside ? mkstemp(beside) : -1;
+    if (fd < 0)
+        return fail(path, strerror(errno), line);
+    close(fd);
+    unlink(beside);
+    return true;
 }
 
 uint64_t tern_keep_bytes(const struct tern_session *s)
