@@ -129,6 +129,19 @@ static void enter(struct tern_gbnf *b, uint32_t rule, uint32_t *n)
     b->stack[(*n)++] = rule;
 }
 
+/* The next call of the rule on top of the stack; TERN_GBNF_NONE: it has no more, and is left. */
+static uint32_t step(struct tern_gbnf *b, uint32_t *n, bool left)
+{
+    struct tern_gbnf_rule *rule = &b->rules[b->stack[*n - 1]];
+    const uint32_t c = next_call(b, rule, left);
+    if (c == TERN_GBNF_NONE) {
+        rule->walking = false;
+        rule->walked = true;
+        --*n;
+    }
+    return c;
+}
+
 static bool check_left(struct tern_gbnf *b)
 {
     for (uint32_t r = 0; r < b->n_rules; r++) {
@@ -136,14 +149,9 @@ static bool check_left(struct tern_gbnf *b)
         if (!b->rules[r].walked)
             enter(b, r, &n);
         while (n) {
-            struct tern_gbnf_rule *rule = &b->rules[b->stack[n - 1]];
-            const uint32_t c = next_call(b, rule, true);
-            if (c == TERN_GBNF_NONE) {
-                rule->walking = false;
-                rule->walked = true;
-                n--;
+            const uint32_t c = step(b, &n, true);
+            if (c == TERN_GBNF_NONE)
                 continue;
-            }
             const uint32_t to = b->calls[c].rule;
             if (b->rules[to].walking)
                 return tern_gbnf_wrong_rule(b, to, "is left-recursive: it comes to itself before "
@@ -414,14 +422,9 @@ static bool cut_from(struct tern_gbnf *b, uint32_t start, uint32_t round)
     if (!b->rules[start].walked)
         enter(b, start, &n);
     while (n) {
-        struct tern_gbnf_rule *rule = &b->rules[b->stack[n - 1]];
-        const uint32_t c = next_call(b, rule, false);
-        if (c == TERN_GBNF_NONE) {
-            rule->walking = false;
-            rule->walked = true;
-            n--;
+        const uint32_t c = step(b, &n, false);
+        if (c == TERN_GBNF_NONE)
             continue;
-        }
         const uint32_t to = b->calls[c].rule;
         if (b->rules[to].circular || b->rules[to].walked || (!round && b->rules[to].loop))
             continue;

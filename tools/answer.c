@@ -22,21 +22,7 @@ tern_seq_options tern_answer_options(struct tern_answer *a, uint64_t stream)
     for (uint32_t i = 0; i < s->n_stops; i++)
         a->stops[i] = (tern_text){s->stops[i], strlen(s->stops[i])};
     return (tern_seq_options){
-        .sampling = {
-            .temperature = (float)s->temperature,
-            .top_k = (int32_t)s->top_k,
-            .top_p = (float)s->top_p,
-            .min_p = (float)s->min_p,
-            .typical_p = (float)s->typical_p,
-            .repeat_penalty = (float)s->repeat_penalty,
-            .repeat_last_n = (int32_t)s->repeat_last_n,
-            .presence_penalty = (float)s->presence,
-            .frequency_penalty = (float)s->frequency,
-            .biases = s->biases,
-            .n_biases = s->n_biases,
-            .seed = a->seed,
-            .stream = stream,
-        },
+        .sampling = tern_session_sampling(s, a->seed, stream),
         .max_tokens = s->n_predict > 0 ? (uint32_t)s->n_predict : 0,
         .stops = a->stops,
         .n_stops = s->n_stops,

@@ -36,6 +36,26 @@ bool tern_session_open(struct tern_session *s, const char *path, tern_model_part
     return true;
 }
 
+tern_sampling tern_session_sampling(const struct tern_settings *s, uint64_t seed,
+                                    uint64_t stream)
+{
+    return (tern_sampling){
+        .temperature = (float)s->temperature,
+        .top_k = (int32_t)s->top_k,
+        .top_p = (float)s->top_p,
+        .min_p = (float)s->min_p,
+        .typical_p = (float)s->typical_p,
+        .repeat_penalty = (float)s->repeat_penalty,
+        .repeat_last_n = (int32_t)s->repeat_last_n,
+        .presence_penalty = (float)s->presence,
+        .frequency_penalty = (float)s->frequency,
+        .biases = s->biases,
+        .n_biases = s->n_biases,
+        .seed = seed,
+        .stream = stream,
+    };
+}
+
 tern_limits tern_session_limits(const struct tern_settings *settings)
 {
     int64_t most = settings->logprobs > settings->prompt_logprobs ? settings->logprobs

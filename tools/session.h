@@ -31,6 +31,9 @@ struct tern_session {
 bool tern_session_open(struct tern_session *s, const char *path, tern_model_parts what);
 /* The limits that settings ask for; threads not given are the physical cores. */
 tern_limits tern_session_limits(const struct tern_settings *settings);
+/* And the sampling; its biases lie in settings. */
+tern_sampling tern_session_sampling(const struct tern_settings *settings, uint64_t seed,
+                                    uint64_t stream);
 bool tern_session_plan(struct tern_session *s, const tern_limits *limits);
 /* Maps the arenas, starts the threads and ties them to the CPUs of a list, if it has any, loads
  * the weights. Refuses before anything is touched what the machine has no memory for. */

@@ -233,8 +233,11 @@ void tern_write_to(struct tern_http_exchange *x, struct tern_out *o);
 /* An event of a stream: between the two, one JSON object is written to o. */
 void tern_event_begin(struct tern_job *j, struct tern_out *o);
 void tern_event_end(struct tern_out *o);
-/* The end of a stream. */
+/* The end of a stream, and before it, where it was asked for, an event that has the head (its brace
+ * is open), no choices, and the usage. */
 void tern_event_last(struct tern_job *j, struct tern_out *o);
+void tern_stream_end(struct tern_job *j, struct tern_out *o,
+                     void (*head)(const struct tern_job *j, struct tern_out *o));
 /* A writer that appends to one of a choice's parts, until the end; the items of a list get their
  * commas. */
 struct tern_out *tern_part_begin(struct tern_choice *c, uint32_t part);

@@ -207,17 +207,8 @@ static void on_event(struct tern_choice *c, const tern_event *e, struct tern_out
 
 static void on_end(struct tern_job *j, struct tern_out *o)
 {
-    if (j->stream && j->include_usage) {
-        tern_event_begin(j, o);
-        write_head(j, o);
-        tern_json_begin(o, "choices", '[');
-        tern_json_end(o, ']');
-        tern_write_usage(j, o);
-        tern_json_end(o, '}');
-        tern_event_end(o);
-    }
     if (j->stream) {
-        tern_event_last(j, o);
+        tern_stream_end(j, o, write_head);
         return;
     }
     tern_write_to(j->x, o);

@@ -99,6 +99,21 @@ void tern_write_usage(const struct tern_job *j, struct tern_out *o)
     tern_json_end(o, '}');
 }
 
+void tern_stream_end(struct tern_job *j, struct tern_out *o,
+                     void (*head)(const struct tern_job *j, struct tern_out *o))
+{
+    if (j->include_usage) {
+        tern_event_begin(j, o);
+        head(j, o);
+        tern_json_begin(o, "choices", '[');
+        tern_json_end(o, ']');
+        tern_write_usage(j, o);
+        tern_json_end(o, '}');
+        tern_event_end(o);
+    }
+    tern_event_last(j, o);
+}
+
 static const char *error_class(int status)
 {
     switch (status) {
