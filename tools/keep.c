@@ -124,24 +124,23 @@ enum tern_kept tern_keep_restore(struct tern_session *s, tern_seq seq, const cha
     struct opened f;
     uint64_t none;
     size_t bytes;
-    enum tern_kept kept = open_file(&f, path, line);
+    const enum tern_kept kept = open_file(&f, path, line);
     if (kept != TERN_KEPT_READ)
         return kept;
     tern_status status = tern_saved_size(s->engine, 0, 0, &none, &bytes);
     tern_memory scratch = status == TERN_OK ? tern_os_map(bytes, 64) : (tern_memory){NULL, 0};
     if (status == TERN_OK && scratch.data)
         status = tern_saved_restore(s->engine, seq, &f.source, scratch);
+    const bool ok = status == TERN_OK && scratch.data;
     if (status == TERN_OK && !scratch.data)
-        kept = fail(path, "no memory to read it", line) ? kept : TERN_KEPT_FAILED;
+        fail(path, "no memory to read it", line);
     else if (status == TERN_AGAIN)
-        kept = fail(path, "the context is in use", line) ? kept : TERN_KEPT_FAILED;
-    else if (status != TERN_OK) {
+        fail(path, "the context is in use", line);
+    else if (!ok)
         take_error(s, path, line);
-        kept = TERN_KEPT_FAILED;
-    }
     tern_os_unmap(scratch);
     close(f.fd);
-    return kept;
+    return ok ? TERN_KEPT_READ : TERN_KEPT_FAILED;
 }
 
 static bool write_file(void *self, uint64_t offset, const void *src, size_t n)

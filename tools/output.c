@@ -1,5 +1,6 @@
 #include "tools/output.h"
 
+#include "platform/os/host.h"
 #include "tools/interrupt.h"
 
 #include <errno.h>
@@ -19,6 +20,13 @@ static bool fail(const struct tern_output *o, int error, char line[TERN_ARGS_LIN
     return false;
 }
 
+static void drop_run(struct tern_output *o)
+{
+    if (o->run)
+        tern_os_unmap((tern_memory){o->run, RUN});
+    o->run = NULL;
+}
+
 bool tern_output_open(struct tern_output *o, const char *path, char line[TERN_ARGS_LINE])
 {
     memset(o, 0, sizeof *o);
@@ -30,11 +38,13 @@ bool tern_output_open(struct tern_output *o, const char *path, char line[TERN_AR
     struct stat st;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return fail(o, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, line);
-    o->run = malloc(RUN);
+    /* Of small pages: a small file takes no more than it is. */
+    o->run = tern_os_map_sparse(RUN).data;
     o->fd = o->run ? mkstemp(o->temporary) : -1;
     if (o->fd < 0) {
-        free(o->run);
-        return fail(o, errno, line);
+        const int error = errno;
+        drop_run(o);
+        return fail(o, error, line);
     }
     mode_t mask = umask(0);
     umask(mask);
@@ -87,8 +97,7 @@ bool tern_output_write(struct tern_output *o, uint64_t offset, const void *data,
 bool tern_output_finish(struct tern_output *o, char line[TERN_ARGS_LINE])
 {
     write_run(o);
-    free(o->run);
-    o->run = NULL;
+    drop_run(o);
     if (!o->error && fsync(o->fd) != 0)
         o->error = errno;
     if (close(o->fd) != 0 && !o->error)
@@ -106,7 +115,7 @@ void tern_output_drop(struct tern_output *o)
 {
     if (o->fd < 0)
         return;
-    free(o->run);
+    drop_run(o);
     close(o->fd);
     unlink(o->temporary);
     o->fd = -1;
