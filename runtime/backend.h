@@ -30,6 +30,7 @@ struct tern_batch {
     const struct tern_span *spans;
     const uint32_t *const *tables;
     const uint32_t *logit_rows;      /* [n_logits] rows whose logits are wanted, ascending */
+    bool hidden_only;                /* their hidden states are, and no logits need be made */
 };
 
 struct tern_block_copy { uint32_t from, to; };
@@ -60,6 +61,9 @@ struct tern_backend {
     /* The logits of the last submit: n_logits rows, *stride floats apart, in the backend's own
      * memory until the next submit. */
     tern_status (*wait)(void *state, const float **logits, size_t *stride, tern_error *err);
+    /* The hidden state of the i-th of these rows: n_embd floats, what the program's last RMS_NORM
+     * makes. */
+    tern_status (*hidden)(const void *state, uint32_t i, float *out, tern_error *err);
     tern_status (*copy_blocks)(void *state, uint32_t group, const struct tern_block_copy *copies,
                                size_t n, tern_error *err);
     /* One layer's part of a block, as it stands in a session (quant/FORMATS.md, section 8), out of

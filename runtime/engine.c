@@ -20,7 +20,7 @@ struct tern_engine *tern_engine_lay_out(struct tern_arena *state, struct tern_ar
     tern_sequences_lay_out(state, sampler, &parts->seqs, limits);
     tern_kv_lay_out(state, &parts->kv, &model->program, limits);
     tern_scheduler_lay_out(state, &parts->scheduler, limits);
-    tern_events_lay_out(state, sampler, &parts->events, limits);
+    tern_events_lay_out(state, sampler, &parts->events, model->program.n_embd, limits);
     tern_sampler_lay_out(sampler, &parts->sampler, model->program.n_vocab);
     tern_masking_lay_out(sampler, &parts->masking, model, limits);
     parts->tokens = tern_carve(state, limits->chunk, sizeof *parts->tokens, 64);

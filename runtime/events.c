@@ -3,6 +3,8 @@
 #include "runtime/error.h"
 #include "runtime/tokenizer.h"
 
+#include <string.h>
+
 /* The end of a text is at most four bytes, three each once they are U+FFFD, and what the stop
  * strings held; both pushes want room for all that could be held. */
 static size_t end_bytes(const tern_limits *limits)
@@ -11,7 +13,7 @@ static size_t end_bytes(const tern_limits *limits)
 }
 
 void tern_events_lay_out(struct tern_arena *state, struct tern_arena *sampler,
-                         struct tern_events *ev, const tern_limits *limits)
+                         struct tern_events *ev, size_t n_embd, const tern_limits *limits)
 {
     /* A step reports each row of logits once, and each sequence's end once. */
     const size_t n_rows = limits->n_logit_rows, n_seqs = limits->n_seqs;
@@ -21,6 +23,7 @@ void tern_events_lay_out(struct tern_arena *state, struct tern_arena *sampler,
     ev->text = tern_carve(state, n_text, 1, 64);
     ev->piece = tern_carve(state, TERN_DETOK_CAP, 1, 64);
     ev->logprobs = tern_carve(sampler, n_rows * limits->n_logprobs, sizeof *ev->logprobs, 64);
+    ev->hidden = tern_carve(sampler, limits->hidden ? n_rows * n_embd : 0, sizeof *ev->hidden, 64);
     tern_events_clear(ev);
 }
 
@@ -97,6 +100,21 @@ void tern_report_prompt(struct tern_engine *e, struct tern_sequence *s, const fl
     s->report++;
 }
 
+void tern_report_hidden(struct tern_engine *e, struct tern_sequence *s, uint32_t position,
+                        uint32_t i)
+{
+    float *to = e->parts.events.hidden + (size_t)i * e->model->program.n_embd;
+    if (e->backend->hidden(e->state, i, to, &s->failure)) {
+        tern_finish(e, s, TERN_STOP_ERROR, -1);
+        return;
+    }
+    tern_event *event = new_event(e, s, TERN_EVENT_HIDDEN);
+    event->position = position;
+    event->token = s->tokens[position];
+    event->hidden = to;
+    s->report = position + 1;
+}
+
 /* --- text --- */
 
 /* Pushes bytes through the stop strings to the end of an event's text. */
@@ -104,7 +122,11 @@ static bool add_text(struct tern_engine *e, struct tern_sequence *s, size_t n, t
 {
     struct tern_events *ev = &e->parts.events;
     bool stopped = false;
-    const size_t out = tern_stops_push(&s->stops, ev->piece, n, ev->text + ev->n_text, &stopped);
+    size_t out = n;
+    if (s->n_generated > s->options.min_tokens)
+        out = tern_stops_push(&s->stops, ev->piece, n, ev->text + ev->n_text, &stopped);
+    else
+        memcpy(ev->text + ev->n_text, ev->piece, n);
     ev->n_text += out;
     event->text.size += out;
     return stopped;
@@ -146,9 +168,11 @@ static tern_status choose(struct tern_engine *e, struct tern_sequence *s, const 
     }
     if (s->constrain.grammar)
         return tern_constrain_choose(e, s, logits, token, ends);
-    const tern_status status =
-        tern_sampler_choose(&e->parts.sampler, &s->options.sampling, logits, s->tokens,
-                            s->n_tokens, s->n_tokens, token, &s->failure);
+    tern_sampling how = s->options.sampling;
+    if (s->n_generated >= s->options.min_tokens)
+        how.n_biases -= s->options.n_early;
+    const tern_status status = tern_sampler_choose(&e->parts.sampler, &how, logits, s->tokens,
+                                                   s->n_tokens, s->n_tokens, token, &s->failure);
     *ends = !status && vocab && !s->options.ignore_eos && tern_vocab_is_end(vocab, *token);
     if (!status && !tern_thinking_is_over(&s->thinking))
         read_thinking(e, s, *token);

@@ -16,12 +16,13 @@ struct tern_events {
     tern_event *list;
     char *text, *piece;       /* piece: what the detokeniser wrote, before the stop strings */
     tern_logprob *logprobs;
+    float *hidden;            /* [n_logit_rows][n_embd], under limits.hidden */
     uint32_t n, n_taken, n_logprobs;
     size_t n_text;
 };
 
 void tern_events_lay_out(struct tern_arena *state, struct tern_arena *sampler,
-                         struct tern_events *ev, const tern_limits *limits);
+                         struct tern_events *ev, size_t n_embd, const tern_limits *limits);
 void tern_events_clear(struct tern_events *ev);
 /* Hands over at most cap events; those of sequences closed since are dropped. */
 size_t tern_events_take(struct tern_engine *e, tern_event *out, size_t cap);
@@ -29,6 +30,9 @@ bool tern_events_pending(const struct tern_engine *e);
 
 /* The log-probability of the prompt token at the sequence's `report`, given the logits before. */
 void tern_report_prompt(struct tern_engine *e, struct tern_sequence *s, const float *logits);
+/* The hidden state of a token, row i of the last batch's rows with logits. */
+void tern_report_hidden(struct tern_engine *e, struct tern_sequence *s, uint32_t position,
+                        uint32_t i);
 /* Chooses the next token, appends and reports it, and ends the sequence where that is due. */
 void tern_generate(struct tern_engine *e, struct tern_sequence *s, const float *logits);
 /* Ends the run: nothing more comes until it is fed again. token: the end token, or -1. */

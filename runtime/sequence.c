@@ -48,11 +48,13 @@ struct tern_sequence *tern_sequence_of(struct tern_engine *e, tern_seq seq)
 
 uint32_t tern_logits_to(const struct tern_sequence *s)
 {
-    return s->options.prefill_only ? s->n_tokens - 1 : s->n_tokens;
+    return s->options.prefill_only && !s->options.hidden ? s->n_tokens - 1 : s->n_tokens;
 }
 
 uint32_t tern_logits_from(const struct tern_sequence *s)
 {
+    if (s->options.hidden)
+        return s->report < s->n_tokens ? s->report : s->n_tokens;
     if (s->report < s->report_end)
         return s->report - 1;
     return s->options.prefill_only ? s->n_tokens : s->n_tokens - 1;
@@ -78,6 +80,13 @@ static tern_status check_options(struct tern_engine *e, const tern_seq_options *
     if (o->n_shown > TERN_MAX_SHOWN || (o->n_shown && !o->shown))
         return tern_fail(&e->error, TERN_BAD_ARGUMENT, "shown: %u tokens, at most %u, in a list",
                          (uint64_t)o->n_shown, (uint64_t)TERN_MAX_SHOWN);
+    if ((uint32_t)o->hidden > TERN_HIDDEN_ALL ||
+        (o->hidden && (!e->limits.hidden || o->n_prompt_logprobs)))
+        return tern_fail(&e->error, TERN_BAD_ARGUMENT, "hidden: %u, not in the limits, or beside "
+                         "log-probabilities of the prompt", (uint64_t)o->hidden);
+    if (o->n_early > o->sampling.n_biases || (o->grammar && (o->min_tokens || o->n_early)))
+        return tern_fail(&e->error, TERN_BAD_ARGUMENT, "min_tokens: %u of %u biases, no grammar "
+                         "beside them", (uint64_t)o->n_early, (uint64_t)o->sampling.n_biases);
     tern_status status = tern_constrain_check(e, o, &e->error);
     if (!status)
         status = tern_thinking_check(e, o, &e->error);
@@ -122,6 +131,7 @@ static void keep_options(struct tern_sequence *s, const tern_seq_options *o)
     if (o->sampling.n_biases)
         memmove(s->biases, o->sampling.biases, o->sampling.n_biases * sizeof *s->biases);
     s->options.sampling.biases = s->biases;
+    s->options.prefill_only |= o->hidden != TERN_HIDDEN_NONE;
 }
 
 static void keep_shown(const struct tern_engine *e, struct tern_sequence *s,
@@ -292,6 +302,10 @@ tern_status tern_seq_feed(tern_engine *e, tern_seq seq, const tern_token *tokens
             s->report = held ? held : 1;
         s->report_end = s->n_tokens;
     }
+    if (s->options.hidden == TERN_HIDDEN_LAST)
+        s->report = s->n_tokens - 1;
+    else if (s->options.hidden && !s->running)
+        s->report = held;
     keep_computed(e, s, tern_logits_from(s));
     if (s->running)
         return TERN_OK;
@@ -356,6 +370,7 @@ tern_status tern_seq_describe(const tern_engine *e, tern_seq seq, tern_seq_info 
                            .n_computed = s->n_computed,
                            .n_cached = s->n_cached,
                            .n_generated = s->n_generated,
+                           .n_thought = s->thinking.n,
                            .running = s->running};
     return TERN_OK;
 }

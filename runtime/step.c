@@ -14,6 +14,7 @@
 void tern_batch_begin(struct tern_engine *e)
 {
     e->batch.n_rows = e->batch.n_spans = e->batch.n_logits = 0;
+    e->batch.hidden_only = false;
     e->n_hand_logits = 0;
     e->n_timings = 0;
 }
@@ -94,7 +95,9 @@ static uint32_t use_logits(struct tern_engine *e, struct tern_sequence *s, uint3
         const float *logits = logits_row(e, row++);
         if (!s->running)
             continue;
-        if (i + 1 < end)
+        if (s->options.hidden)
+            tern_report_hidden(e, s, i, row - 1);
+        else if (i + 1 < end)
             tern_report_prompt(e, s, logits);
         else
             tern_generate(e, s, logits);
@@ -113,8 +116,10 @@ static tern_status step(struct tern_engine *e)
     tern_status status = tern_schedule(e);
     if (status || !sch->n_turns)
         return status;
+    e->batch.hidden_only = e->limits.hidden;
     for (uint32_t i = 0; i < sch->n_turns; i++) {
         struct tern_sequence *s = &e->parts.seqs[sch->turns[i].slot];
+        e->batch.hidden_only &= s->options.hidden != TERN_HIDDEN_NONE;
         tern_batch_add(e, s, sch->turns[i].n_rows, tern_logits_from(s), tern_logits_to(s));
     }
     status = tern_batch_run(e);

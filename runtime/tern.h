@@ -418,6 +418,8 @@ typedef struct tern_limits {
     bool timings;         /* there is room for the times of one step: tern_timings_keep */
     bool grammars;        /* sequences may have grammars: there is room for the vocabulary's bytes
                              and for masks */
+    bool hidden;          /* sequences may ask for hidden states: there is room for those of a step,
+                             n_logit_rows of them */
 } tern_limits;
 
 typedef enum tern_arena_id {
@@ -493,9 +495,16 @@ enum { TERN_MAX_SHOWN = 16, TERN_MAX_TAG = 64, TERN_MAX_FORCED = 64 };
 
 TERN_API void tern_sampling_default(tern_sampling *out);
 
+/* Whose hidden states are reported: of no token, of the last that was fed, of all. */
+typedef enum tern_hidden { TERN_HIDDEN_NONE, TERN_HIDDEN_LAST, TERN_HIDDEN_ALL } tern_hidden;
+
 typedef struct tern_seq_options {
     tern_sampling sampling;
     uint32_t max_tokens;    /* generated a feed; 0: until the context is full */
+    /* Stop strings are not looked for in the text of the first min_tokens tokens, and the last
+     * n_early of the biases hold for these alone: such as forbid end tokens. Where there is a
+     * grammar, it alone says where a text ends, and both are 0. */
+    uint32_t min_tokens, n_early;
     const tern_text *stops; /* copied; text from the first stop string on is never emitted */
     uint32_t n_stops;
     uint32_t n_logprobs;    /* reported with each generated token; within the limits */
@@ -504,6 +513,9 @@ typedef struct tern_seq_options {
     bool special;           /* control tokens are written into text */
     bool no_kv_sharing;     /* this sequence neither finds nor leaves a prefix */
     bool prefill_only;      /* nothing is generated: once all is computed it ends, as "length" */
+    tern_hidden hidden;     /* as prefill_only, and hidden states are reported (limits.hidden): the
+                               floats that the last matrix would be multiplied by. The same bits
+                               alone and among others, whatever the chunk */
     /* What is generated is held to a grammar (limits.grammars), which lives as long as the
      * sequence; with a trigger (copied) from the first time on that the text ends with it. It
      * begins anew at each feed. End tokens are chosen where the grammar may end, and end the text
@@ -544,6 +556,7 @@ typedef enum tern_event_kind {
                           token of a sequence follows nothing and has none */
     TERN_EVENT_TOKEN,  /* a token was generated; text may be empty while a character or a stop
                           string is unfinished */
+    TERN_EVENT_HIDDEN, /* the hidden state of a token, in order of position */
     TERN_EVENT_DONE,   /* no more until it is fed again; text is what was held back */
 } tern_event_kind;
 
@@ -556,6 +569,7 @@ typedef struct tern_event {
                                       n_logprobs or n_prompt_logprobs asked for it */
     uint32_t n_logprobs;
     const tern_logprob *logprobs;  /* best first, ties by lower id; live until the next step */
+    const float *hidden;           /* with HIDDEN: n_embd of them; live until the next step */
     tern_text text;                /* whole UTF-8 characters; live until the next step */
     tern_stop stop;                /* with DONE */
     const char *error;             /* with TERN_STOP_ERROR: one line */
@@ -566,6 +580,7 @@ typedef struct tern_seq_info {
     uint32_t n_computed;  /* of these, in the KV cache */
     uint32_t n_cached;    /* of these, found by their prefix and not computed */
     uint32_t n_generated; /* since the last feed */
+    uint32_t n_thought;   /* of these, reasoning: between the tags of the options */
     bool running;
 } tern_seq_info;
 

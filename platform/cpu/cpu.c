@@ -338,12 +338,23 @@ static bool is_last(const struct tern_cpu *c, uint32_t i)
            c->limits.n_threads;
 }
 
+static const struct tern_op *last_norm(const struct tern_cpu *c)
+{
+    const struct tern_op *op = c->program->ops + c->program->n_ops - 1;
+    while (op->kind != TERN_OP_RMS_NORM)
+        op--;
+    return op;
+}
+
 static void job(void *arg, uint32_t thread)
 {
     struct tern_cpu *c = arg;
     const uint32_t saved = tern_float_enter();
+    /* Products of the last norm make logits. */
+    const uint32_t end = c->batch->hidden_only ? (uint32_t)(last_norm(c) - c->program->ops)
+                                               : c->program->n_ops;
     tern_cpu_timed_start(c, thread);
-    for (uint32_t i = 0; i < c->low.n_phases; i++) {
+    for (uint32_t i = 0; i < c->low.n_phases && c->low.phases[i].first < end; i++) {
         if (tern_cpu_phase_rows(c, &c->low.phases[i]) == 0)
             continue;
         work_phase(c, i, thread);
@@ -380,6 +391,19 @@ static tern_status wait_logits(void *state, const float **logits, size_t *stride
     const struct tern_cpu *c = state;
     *logits = tern_cpu_slot(c, c->program->logits);
     *stride = c->low.slots[c->program->logits].stride;
+    return TERN_OK;
+}
+
+/* The norm is part of the products behind it, where its result is not kept: what it is made of lies
+ * there until the next submit. */
+static tern_status hidden(const void *state, uint32_t i, float *out, tern_error *err)
+{
+    (void)err;
+    const struct tern_cpu *c = state;
+    const struct tern_op *op = last_norm(c);
+    const float *a = tern_cpu_slot(c, op->a) + (size_t)i * c->low.slots[op->a].stride;
+    c->kernels->rms_norm(out, a, (const float *)c->weights[op->weight],
+                         c->program->slots[op->dst].width, op->x);
     return TERN_OK;
 }
 
@@ -433,6 +457,7 @@ const struct tern_backend tern_backend_cpu = {
     .upload = upload,
     .submit = submit,
     .wait = wait_logits,
+    .hidden = hidden,
     .copy_blocks = copy_blocks,
     .block_bytes = tern_cpu_block_bytes,
     .read_block = tern_cpu_read_block,

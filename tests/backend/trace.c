@@ -225,6 +225,16 @@ static tern_status wait_for(void *state, const float **logits, size_t *stride, t
     return TERN_OK;
 }
 
+/* As many of the logits, with their signs turned. */
+static tern_status hidden(const void *state, uint32_t i, float *out, tern_error *err)
+{
+    (void)err;
+    const struct trace_state *s = state;
+    for (uint32_t k = 0; k < s->program.n_embd; k++)
+        out[k] = -s->logits[(size_t)i * TRACE_VOCAB + k];
+    return TERN_OK;
+}
+
 static tern_status copy_blocks(void *state, uint32_t group, const struct tern_block_copy *copies,
                                size_t n, tern_error *err)
 {
@@ -303,7 +313,7 @@ static void close_state(void *state)
 
 const struct tern_backend trace_backend = {
     .name = "trace", .n_devices = n_devices, .describe = describe, .can_run = can_run,
-    .plan = plan, .open = open_state, .upload = upload, .submit = submit, .wait = wait_for,
+    .plan = plan, .open = open_state, .upload = upload, .submit = submit, .wait = wait_for, .hidden = hidden,
     .copy_blocks = copy_blocks, .block_bytes = block_bytes, .read_block = read_block,
     .write_block = write_block, .read_weight = read_weight, .highest = highest, .exp_row = exp_row,
     .keep_timings = keep_timings, .timing_at = timing_at, .close = close_state,

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,41 @@ static void an_unfinished_character_is_held_back_and_never_lost(void **state)
     }
 }
 
+static void before_min_tokens_nothing_stops(void **state)
+{
+    struct fixture *f = *state;
+    static const tern_token script[] = {AB, CD, E, CD, E, CD, E, CD};
+    static const tern_token ending[] = {AB, END, END, END, CD};
+    const tern_text stop = {"ecd", 3};
+    tern_seq_options o = trace_greedy();
+    o.max_tokens = 7;
+    o.stops = &stop;
+    o.n_stops = 1;
+    for (uint32_t least = 0; least < 7; least++) {
+        o.min_tokens = least;
+        run(f, &o, script, 8, 4);
+        /* What was written before is no part of a stop string. */
+        assert_string_equal(f->out, least < 2 ? "cd" : least < 4 ? "cdecd"
+                                       : least < 6 ? "cdecdecd" : "cdecdecdecd");
+        assert_int_equal(f->done.stop, least < 6 ? TERN_STOP_STRING : TERN_STOP_LENGTH);
+    }
+    const tern_bias biases[] = {{E, -1}, {END, -INFINITY}};
+    o.n_stops = 0;
+    o.sampling.biases = biases;
+    o.sampling.n_biases = 2;
+    o.n_early = 1;
+    for (uint32_t least = 0; least < 3; least++) {
+        o.min_tokens = least;
+        run(f, &o, ending, 5, 4);
+        assert_int_equal(f->n_tokens, least);
+        assert_int_equal(f->done.stop, TERN_STOP_EOS);
+    }
+    o.n_early = 3;
+    tern_seq seq;
+    assert_int_equal(tern_seq_open(f->rig.engine, &o, &seq), TERN_BAD_ARGUMENT);
+    tern_engine_clear_error(f->rig.engine);
+}
+
 static void an_end_token_ends_and_is_not_kept(void **state)
 {
     struct fixture *f = *state;
@@ -229,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(an_unfinished_character_is_held_back_and_never_lost),
+        TEST(before_min_tokens_nothing_stops),
         TEST(an_end_token_ends_and_is_not_kept),
         TEST(text_from_a_stop_string_on_is_never_shown),
         TEST(a_stop_that_is_complete_flushes_nothing),

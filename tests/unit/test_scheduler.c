@@ -68,6 +68,9 @@ static void check_event(struct player *p, const tern_event *event)
         a->generated++;
         p->n_tokens++;
         break;
+    case TERN_EVENT_HIDDEN:
+        fail_msg("nobody asked for hidden states");
+        break;
     case TERN_EVENT_DONE:
         a->running = false;
         p->n_done++;
