@@ -34,7 +34,7 @@ struct tern_settings {
     const char *output, *object, *c_array, *symbol, *arch, *cache;
     const char *match, *vocabulary, *grammar, *schema, *session;
     const char *host, *api_key, *api_key_file, *cors_origin; /* of a server */
-    const char *alias, *kv_dtype;
+    const char *alias, *kv_dtype, *pooling;
     int64_t port, queue, connections, drain, timeout;
     uint64_t body;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;

@@ -15,7 +15,7 @@ static struct tern_process process_of(const struct tern_session *s,
 {
     struct tern_process p = tern_session_process(s);
     if (settings->server) {
-        const uint64_t server = tern_serve_bytes(settings, &s->plan);
+        const uint64_t server = tern_serve_bytes(settings, &s->plan, &s->info);
         p.total += server - p.tools;
         p.tools = server;
     }
@@ -155,10 +155,11 @@ static int run(const struct tern_settings *settings)
 {
     static struct tern_session s;
     static struct tern_out out;
-    tern_limits limits = settings->server ? tern_serve_limits(settings)
-                                          : tern_session_limits(settings);
+    tern_limits limits = tern_session_limits(settings);
     int code = 1;
     bool ok = tern_session_open(&s, settings->model, TERN_MODEL_WHOLE);
+    if (ok && settings->server)
+        limits = tern_serve_limits(settings, s.model);
     s.keep_bytes = settings->session ? tern_keep_bytes : NULL;
     s.talks = settings->chat;
     if (!ok || !tern_constraint_of_session(&s, settings) ||

@@ -18,7 +18,7 @@ static struct tern_server server;
 static bool plan(struct tern_server *s)
 {
     enum { LEAST = 512 };
-    tern_limits limits = tern_serve_limits(s->settings);
+    tern_limits limits = tern_serve_limits(s->settings, s->session.model);
     if (!tern_session_plan(&s->session, &limits))
         return false;
     const uint64_t have = tern_os_memory_free() / 10 * 9;
@@ -107,7 +107,8 @@ static void announce(const struct tern_server *s, uint16_t port)
     tern_session_print_limits(&s->session, before);
     tern_session_print_memory(&s->session);
     fprintf(stderr, "tern: %.100s at http://%s%s%s:%u, %u requests may wait\n", s->name,
-            v6 ? "[" : "", s->settings->host, v6 ? "]" : "", port, s->n_jobs);
+            v6 ? "[" : "", s->settings->host, v6 ? "]" : "", port,
+            s->n_jobs - s->session.plan.limits.n_seqs);
     if (s->n_keys == 0 && !is_loopback(s->settings->host))
         fprintf(stderr, "tern: WARNING: %s can be reached by others, and there is no key: whoever "
                         "reaches it can use it (--api-key)\n", s->settings->host);
@@ -123,7 +124,7 @@ static int serve(struct tern_server *s, uint16_t port)
     if (!start_thread(&loop, run_loop, s))
         return 1;
     const bool loaded = tern_session_start(&s->session, &s->settings->affinity) &&
-                        tern_jobs_init(s, s->session.plan.limits.n_seqs, line);
+                        tern_jobs_init(s, line);
     if (loaded && !tern_chat_template_open(&s->chat, s->session.model,
                                            s->settings->chat_template, s->no_chat) &&
         s->settings->chat_template)
@@ -174,7 +175,11 @@ static int run(const struct tern_settings *settings)
     if (!tern_serve_kv_types(settings, &k, &v, line) || !tern_guard_read_keys(s, line) ||
         !open_http(s, &port, line))
         refuse(line);
-    else if (!tern_session_open_cached(&s->session, settings->model, settings->cache) || !plan(s))
+    else if (!tern_session_open_cached(&s->session, settings->model, settings->cache))
+        tern_session_report(&s->session);
+    else if (!tern_serve_pooling(settings, s->session.model, &s->pooling, line))
+        refuse(line);
+    else if (!plan(s))
         tern_session_report(&s->session);
     else
         code = serve(s, port);
@@ -241,6 +246,6 @@ const struct tern_command tern_cmd_serve = {
     tables,
     "Samplers given here hold where a request names none.\n"
     "GET /health /metrics /props /slots /v1/models; POST /v1/chat/completions\n"
-    "/v1/completions /v1/responses /infill /tokenize /detokenize /apply-template.",
+    "/v1/completions /v1/responses /v1/embeddings /infill /tokenize /detokenize /apply-template.",
     true, run,
 };

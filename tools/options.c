@@ -97,6 +97,8 @@ const struct tern_option tern_options_server[] = {
      "requests that may wait beside those; more are told to come again"},
     {"--connections", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, connections), 1,
      60000, "256", "N", "clients at a time"},
+    {"--pooling", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, pooling), 0, 0, NULL,
+     "KIND", "of embeddings: mean or last (default: the file's, or else last)"},
     {"--max-body", NULL, TERN_OPTION_BYTES, offsetof(struct tern_settings, body), 0, 0, "1M",
      "BYTES", "of one request; K, M, G allowed"},
     TERN_END_OF_OPTIONS,

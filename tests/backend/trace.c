@@ -313,7 +313,8 @@ static void close_state(void *state)
 
 const struct tern_backend trace_backend = {
     .name = "trace", .n_devices = n_devices, .describe = describe, .can_run = can_run,
-    .plan = plan, .open = open_state, .upload = upload, .submit = submit, .wait = wait_for, .hidden = hidden,
+    .plan = plan, .open = open_state, .upload = upload, .submit = submit, .wait = wait_for,
+    .hidden = hidden,
     .copy_blocks = copy_blocks, .block_bytes = block_bytes, .read_block = read_block,
     .write_block = write_block, .read_weight = read_weight, .highest = highest, .exp_row = exp_row,
     .keep_timings = keep_timings, .timing_at = timing_at, .close = close_state,

@@ -6,13 +6,16 @@
 
 #include <stdio.h>
 
-tern_limits tern_serve_limits(const struct tern_settings *s)
+tern_limits tern_serve_limits(const struct tern_settings *s, const tern_model *model)
 {
+    (void)model;
     return tern_session_limits(s);
 }
 
-uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan)
+uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan,
+                          const tern_model_info *info)
 {
+    (void)info;
     (void)s;
     (void)plan;
     return 0;

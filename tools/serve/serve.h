@@ -26,6 +26,7 @@
 
 enum {
     TERN_SERVE_CHOICES = 128,  /* answers to one request, all prompts together */
+    TERN_SERVE_INPUTS = 1024,  /* texts that one request has embeddings of */
     TERN_SERVE_LOGPROBS = 20,
     TERN_SERVE_STOP_BYTES = 2048,
     TERN_SERVE_STOP_TOKENS = 16,
@@ -53,6 +54,7 @@ enum tern_choice_state { TERN_CHOICE_WAITS, TERN_CHOICE_RUNS, TERN_CHOICE_ENDED 
 struct tern_choice {
     struct tern_job *job;
     uint32_t index, prompt;
+    uint32_t slot;                /* while it runs: which of n_seqs it is */
     enum tern_choice_state state;
     tern_seq seq;
     uint32_t n_generated;
@@ -110,6 +112,7 @@ struct tern_call {
     struct tern_http_exchange *x;
     json_t *body;           /* NULL where the route takes none */
     struct tern_out *out;   /* the kitchen's writer; see tern_call_begin */
+    const char *param;      /* the field that the prompt is in; NULL: messages or prompt */
     bool answered;
 };
 
@@ -135,6 +138,9 @@ extern const struct tern_route tern_routes[]; /* ends with a row without a path 
 void tern_routes_handle(void *self, struct tern_http_exchange *x);
 
 /* --- the server --- */
+
+/* What stands for a text of many tokens. NONE: the file wants what is not there. */
+enum tern_pooling { TERN_POOLING_NONE, TERN_POOLING_LAST, TERN_POOLING_MEAN };
 
 /* Counted for /metrics and /slots; written by the engine's thread alone. */
 struct tern_counts {
@@ -168,16 +174,24 @@ struct tern_server {
     struct tern_json_arena json;  /* the kitchen's */
     struct tern_out loop_out, kitchen_out, engine_out, part_out;
     struct tern_chain *part_of;   /* where part_out writes to */
-    struct tern_choice **running; /* [n_seqs], the engine's */
+    struct tern_choice **running; /* [n_seqs], the engine's, closed up */
+    struct tern_choice **slots;   /* [n_seqs]: who runs in which; NULL: nobody */
+    double *sums;                 /* [n_seqs][n_embd], of embeddings, by slot */
+    enum tern_pooling pooling;
     struct tern_counts counts;
 };
 
 /* serve_plan.c */
 struct tern_http_options tern_serve_http_options(const struct tern_settings *s);
 
+/* serve_embeddings.c: what --pooling, or else the file, says. */
+bool tern_serve_pooling(const struct tern_settings *s, const tern_model *model,
+                        enum tern_pooling *out, char line[TERN_ARGS_LINE]);
+
 /* serve_jobs.c */
-bool tern_jobs_init(struct tern_server *s, uint32_t n_seqs, char line[TERN_ARGS_LINE]);
-size_t tern_jobs_bytes(uint32_t n_jobs, uint32_t n_ctx);
+bool tern_jobs_init(struct tern_server *s, char line[TERN_ARGS_LINE]);
+/* Of the jobs, and of what the engine's thread keeps a sequence. */
+size_t tern_jobs_bytes(uint32_t n_jobs, const tern_limits *limits, uint32_t n_embd);
 struct tern_job *tern_job_new(struct tern_server *s, struct tern_http_exchange *x,
                               const struct tern_route *r); /* NULL: none is free */
 /* Ends the exchange too. */

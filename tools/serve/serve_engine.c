@@ -29,6 +29,7 @@ static void end_choice(struct engine *e, struct tern_choice *c)
         for (uint32_t i = 0; i < e->n_running; i++)
             if (e->s->running[i] == c)
                 e->s->running[i] = e->s->running[--e->n_running];
+        e->s->slots[c->slot] = NULL;
         atomic_store(&e->s->counts.running, e->n_running);
     }
     c->state = TERN_CHOICE_ENDED;
@@ -106,6 +107,9 @@ static bool begin_choice(struct engine *e, struct tern_choice *c)
     j->n_begun++;
     if (status == TERN_OK) {
         c->state = TERN_CHOICE_RUNS;
+        for (c->slot = 0; e->s->slots[c->slot]; c->slot++)
+            continue;
+        e->s->slots[c->slot] = c;
         e->s->running[e->n_running++] = c;
         atomic_store(&e->s->counts.running, e->n_running);
         status = tern_seq_feed(engine, c->seq, p->ids, p->n);

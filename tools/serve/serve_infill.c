@@ -58,12 +58,13 @@ static bool find_marks(struct tern_call *c, struct marks *m)
 bool tern_infill_prompt(struct tern_call *c, uint32_t i, tern_text before, tern_text behind)
 {
     struct marks m;
+    const char *field = c->param ? c->param : "suffix";
     const tern_model *model = c->server->session.model;
     const size_t cap = tern_tokenize_most(model, before.size) +
                        tern_tokenize_most(model, behind.size) + 4;
     if (!find_marks(c, &m))
-        return tern_call_fail(c, 400, "suffix", NULL, "suffix: this model has no tokens for the "
-                              "middle of a text");
+        return tern_call_fail(c, 400, field, NULL, "%s: this model has no tokens for the middle "
+                              "of a text", field);
     tern_memory ids = tern_os_map(cap * sizeof(tern_token), 0);
     tern_token *at = ids.data;
     size_t n = 0, more;
@@ -85,7 +86,7 @@ bool tern_infill_prompt(struct tern_call *c, uint32_t i, tern_text before, tern_
         ok = tern_prompts_keep(c, i, at, n);
     }
     tern_os_unmap(ids);
-    return ok || tern_call_fail(c, 413, "suffix", NULL, "suffix: no memory for so long a text");
+    return ok || tern_call_fail(c, 413, field, NULL, "%s: no memory for so long a text", field);
 }
 
 /* --- /infill --- */
@@ -141,9 +142,9 @@ bool tern_infill_prepare(struct tern_call *c)
     const json_t *before = json_object_get(c->body, "input_prefix");
     const json_t *behind = json_object_get(c->body, "input_suffix");
     json_object_del(c->body, "n");
+    c->param = json_is_string(before) ? "input_suffix" : "input_prefix";
     if (!json_is_string(before) || !json_is_string(behind))
-        return tern_call_fail(c, 400, "input_prefix", NULL,
-                              "input_prefix, input_suffix: texts needed");
+        return tern_call_fail(c, 400, c->param, NULL, "%s: a text needed", c->param);
     c->job->kind = &infill;
     return tern_request_read(c, -1) && tern_prompts_open(c, 1) &&
            tern_infill_prompt(c, 0, (tern_text){json_string_value(before),

@@ -17,17 +17,22 @@ static size_t job_bytes(uint32_t n_ctx)
     return (bytes + page - 1) / page * page;
 }
 
-size_t tern_jobs_bytes(uint32_t n_jobs, uint32_t n_ctx)
+static size_t slot_bytes(uint32_t n_embd)
 {
-    return n_jobs * (job_bytes(n_ctx) + sizeof(struct tern_job));
+    return 2 * sizeof(struct tern_choice *) + n_embd * sizeof(double);
 }
 
-bool tern_jobs_init(struct tern_server *s, uint32_t n_seqs, char line[TERN_ARGS_LINE])
+size_t tern_jobs_bytes(uint32_t n_jobs, const tern_limits *l, uint32_t n_embd)
 {
-    const uint32_t n_ctx = s->session.plan.limits.n_ctx;
-    const size_t bytes = job_bytes(n_ctx);
-    s->jobs_memory = tern_os_map(tern_jobs_bytes(s->n_jobs, n_ctx) +
-                                     n_seqs * sizeof *s->running, 64);
+    return n_jobs * (job_bytes(l->n_ctx) + sizeof(struct tern_job)) +
+           l->n_seqs * slot_bytes(n_embd);
+}
+
+bool tern_jobs_init(struct tern_server *s, char line[TERN_ARGS_LINE])
+{
+    const tern_limits *l = &s->session.plan.limits;
+    const size_t bytes = job_bytes(l->n_ctx);
+    s->jobs_memory = tern_os_map(tern_jobs_bytes(s->n_jobs, l, s->session.info.n_embd), 64);
     char *at = s->jobs_memory.data;
     if (!at) {
         snprintf(line, TERN_ARGS_LINE, "jobs: no memory for %u of them; use a smaller --queue",
@@ -35,7 +40,10 @@ bool tern_jobs_init(struct tern_server *s, uint32_t n_seqs, char line[TERN_ARGS_
         return false;
     }
     s->jobs = (struct tern_job *)(void *)(at + s->n_jobs * bytes);
-    s->running = (struct tern_choice **)(void *)(s->jobs + s->n_jobs);
+    s->sums = (double *)(void *)(s->jobs + s->n_jobs);
+    s->running = (struct tern_choice **)(void *)(s->sums + (size_t)l->n_seqs *
+                                                 s->session.info.n_embd);
+    s->slots = s->running + l->n_seqs;
     for (uint32_t i = s->n_jobs; i-- > 0;) {
         s->jobs[i].server = s;
         s->jobs[i].memory = (tern_memory){at + i * bytes, bytes};

@@ -26,14 +26,26 @@ bool tern_serve_kv_types(const struct tern_settings *s, tern_kv_type *k, tern_kv
     return false;
 }
 
-tern_limits tern_serve_limits(const struct tern_settings *s)
+/* Means are of all rows, so more of a step's are kept: as many as chunk and context allow. */
+static uint32_t rows_of_means(const tern_limits *l)
+{
+    uint32_t rows = 32;
+    rows = l->chunk && l->chunk < rows ? l->chunk : rows;
+    rows = l->n_ctx && l->n_ctx < rows ? l->n_ctx : rows;
+    return rows > l->n_seqs ? rows : 0;
+}
+
+tern_limits tern_serve_limits(const struct tern_settings *s, const tern_model *model)
 {
     tern_limits limits = tern_session_limits(s);
+    enum tern_pooling pooling;
     limits.n_seqs = limits.n_seqs ? limits.n_seqs : TERN_SERVE_SEQUENCES;
     limits.n_logprobs = TERN_SERVE_LOGPROBS;
     limits.n_stop_bytes = TERN_SERVE_STOP_BYTES;
-    limits.grammars = true;
+    limits.grammars = limits.hidden = true;
     char line[TERN_ARGS_LINE];
+    if (tern_serve_pooling(s, model, &pooling, line) && pooling == TERN_POOLING_MEAN)
+        limits.n_logit_rows = rows_of_means(&limits);
     (void)tern_serve_kv_types(s, &limits.k_type, &limits.v_type, line);
     return limits;
 }
@@ -58,12 +70,13 @@ struct tern_http_options tern_serve_http_options(const struct tern_settings *s)
 }
 
 /* Grammars lie beside the jobs: those of running sequences are counted at what nearly all take. */
-uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan)
+uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan,
+                          const tern_model_info *info)
 {
     enum { GRAMMAR = 1 << 20, THREADS = 2 };
     const tern_limits *l = &plan->limits;
     const struct tern_http_options o = tern_serve_http_options(s);
     return tern_http_bytes(&o) + TERN_SERVE_JSON + sizeof(struct tern_server) +
-           tern_jobs_bytes(l->n_seqs + (uint32_t)s->queue, l->n_ctx) +
+           tern_jobs_bytes(l->n_seqs + (uint32_t)s->queue, l, info->n_embd) +
            (uint64_t)l->n_seqs * GRAMMAR + THREADS * (uint64_t)TERN_SERVE_STACK;
 }

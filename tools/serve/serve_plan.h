@@ -8,9 +8,10 @@
 bool tern_serve_kv_types(const struct tern_settings *s, tern_kv_type *k, tern_kv_type *v,
                          char line[TERN_ARGS_LINE]);
 /* The engine's limits; what was not asked for is the server's default. */
-tern_limits tern_serve_limits(const struct tern_settings *s);
+tern_limits tern_serve_limits(const struct tern_settings *s, const tern_model *model);
 /* Memory beside the engine: connections, the pool of blocks, jobs, JSON, the two threads. 0: there
  * is no server in this build. */
-uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan);
+uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan,
+                          const tern_model_info *info);
 
 #endif

@@ -10,18 +10,24 @@ static bool no_memory(struct tern_call *c, const char *what)
                           what);
 }
 
+static const char *param_of(const struct tern_call *c)
+{
+    return c->param ? c->param : json_object_get(c->body, "messages") ? "messages" : "prompt";
+}
+
 bool tern_prompts_open(struct tern_call *c, size_t n_prompts)
 {
     struct tern_job *j = c->job;
-    if (n_prompts == 0 || n_prompts > TERN_SERVE_CHOICES / j->n_each)
-        return tern_call_fail(c, 400, n_prompts ? "n" : "prompt", NULL,
-                              "prompts times n: %zu times %u, 1 to %d answers needed", n_prompts,
-                              j->n_each, TERN_SERVE_CHOICES);
+    const size_t most = j->options.hidden ? TERN_SERVE_INPUTS : TERN_SERVE_CHOICES / j->n_each;
+    if (n_prompts == 0 || n_prompts > most)
+        return tern_call_fail(c, 400, n_prompts && !j->options.hidden ? "n" : param_of(c), NULL,
+                              "%s: %zu texts with n: %u, 1 to %zu needed", param_of(c), n_prompts,
+                              j->n_each, most);
     j->n_prompts = (uint32_t)n_prompts;
     j->prompts = tern_job_take(j, n_prompts, sizeof *j->prompts);
     j->choices = tern_job_take(j, n_prompts * j->n_each, sizeof *j->choices);
     if (!j->prompts || !j->choices)
-        return no_memory(c, "n");
+        return no_memory(c, param_of(c));
     j->n_choices = j->n_prompts * j->n_each;
     for (uint32_t i = 0; i < j->n_choices; i++) {
         j->choices[i].job = j;
@@ -29,11 +35,6 @@ bool tern_prompts_open(struct tern_call *c, size_t n_prompts)
         j->choices[i].prompt = i / j->n_each;
     }
     return true;
-}
-
-static const char *param_of(const struct tern_call *c)
-{
-    return json_object_get(c->body, "messages") ? "messages" : "prompt";
 }
 
 static bool check_length(struct tern_call *c, size_t n)

@@ -16,6 +16,8 @@ const struct tern_route tern_routes[] = {
     {"POST", "/v1/chat/completions", false, false, NULL, tern_chat_prepare, true},
     {"POST", "/chat/completions", false, false, NULL, tern_chat_prepare, true},
     {"POST", "/v1/responses", false, false, NULL, tern_responses_prepare, true},
+    {"POST", "/v1/embeddings", false, false, NULL, tern_embeddings_prepare, true},
+    {"POST", "/embeddings", false, false, NULL, tern_embeddings_prepare, true},
     {"POST", "/infill", false, false, NULL, tern_infill_prepare, true},
     {"POST", "/tokenize", false, false, NULL, tern_tokenize_prepare, true},
     {"POST", "/detokenize", false, false, NULL, tern_detokenize_prepare, true},
