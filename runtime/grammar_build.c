@@ -5,6 +5,9 @@
  * or to read, which is settled when it runs. Sets are kept sorted, without states that have but
  * empty edges, and found by their hash. States from which a unit's end can not be reached are
  * dropped: whatever a grammar lets in can be finished.
+ *
+ * A text of some kilobytes can ask for more work than anyone waits for. So steps are counted, and
+ * there may be as many as the scratch memory has room for: so many for each state.
  */
 #include "runtime/gbnf.h"
 
@@ -13,6 +16,8 @@
 #include "runtime/hash.h"
 
 #include <string.h>
+
+enum { STEPS_A_STATE = 800 };
 
 struct row { uint32_t set, n_set, ranges, calls, tokens; bool final, alive; };
 
@@ -28,12 +33,20 @@ struct builder {
     uint32_t n_rows, n_pool, n_set, n_stack, n_units, n_ranges, n_calls, n_tokens, n_dense;
     uint32_t cap_rows, cap_pool, cap_slots, cap_ranges, cap_links;
     uint32_t stamp, end;                /* end: of the unit's rule */
+    uint64_t steps;
 };
 
 static bool out_of(struct builder *u, const char *what)
 {
     (void)tern_fail(u->b->err, TERN_BAD_MODEL, "grammar: more %s than its memory holds", what);
     return false;
+}
+
+static bool work(struct builder *u, uint64_t steps)
+{
+    u->steps += steps;
+    return u->steps <= (uint64_t)STEPS_A_STATE * u->b->cap_states ||
+           out_of(u, "steps (800 a state)");
 }
 
 /* --- sets --- */
@@ -70,7 +83,8 @@ static void close_set(struct builder *u)
     while (u->n_stack) {
         const uint32_t state = b->stack[--u->n_stack];
         bool matters = state == u->end;
-        for (uint32_t e = b->states[state].edges; e != TERN_GBNF_NONE; e = b->edges[e].next)
+        for (uint32_t e = b->states[state].edges; e != TERN_GBNF_NONE;
+             e = b->edges[e].next, u->steps++)
             if (b->edges[e].kind == TERN_GBNF_EMPTY)
                 add(u, b->edges[e].to);
             else
@@ -86,6 +100,8 @@ static uint32_t row_of_set(struct builder *u)
 {
     close_set(u);
     const size_t bytes = u->n_set * sizeof *u->set;
+    if (!work(u, 4 * u->n_set))
+        return TERN_GBNF_NONE;
     uint32_t slot = (uint32_t)tern_hash_of(u->set, bytes) % u->cap_slots;
     for (; u->slots[slot]; slot = (slot + 1) % u->cap_slots) {
         const struct row *r = &u->rows[u->slots[slot] - 1];
@@ -131,6 +147,7 @@ static bool find_ranges(struct builder *u, uint32_t row, uint32_t n)
         for (hi = lo; hi < 255 && !cuts[hi + 1];)
             hi++;
         begin_set(u);
+        u->steps += n;
         for (uint32_t i = 0; i < n; i++)
             if (edges[u->bytes[i]].lo <= lo && hi <= edges[u->bytes[i]].hi)
                 add(u, edges[u->bytes[i]].to);
@@ -184,6 +201,7 @@ static bool find_links(struct builder *u, uint32_t n)
         const struct tern_gbnf_edge letter = b->edges[u->others[i]];
         uint32_t left = i + 1;
         begin_set(u);
+        u->steps += n - i;
         add(u, letter.to);
         for (uint32_t k = i + 1; k < n; k++)
             if (same_letter(b, &letter, &b->edges[u->others[k]]))
@@ -259,14 +277,17 @@ static bool leads_on(const struct builder *u, const struct row *r)
     return r->final;
 }
 
-static void find_alive(struct builder *u)
+static bool find_alive(struct builder *u)
 {
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t i = u->n_rows; i-- > 0;)
             if (!u->rows[i].alive && leads_on(u, &u->rows[i]))
                 u->rows[i].alive = changed = true;
+        if (!work(u, u->n_rows))
+            return false;
     }
+    return true;
 }
 
 /* --- to where they stay --- */
@@ -375,12 +396,15 @@ static bool add_follow(const struct tern_grammar *g, struct tern_grammar_unit *u
 
 /* Bytes that units begin with, and those that come behind them, by rounds until none learns of
  * more. */
-static void find_bytes(const struct tern_grammar *g, struct tern_grammar_unit *units)
+static bool find_bytes(struct builder *u, const struct tern_grammar *g,
+                       struct tern_grammar_unit *units)
 {
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t i = g->n_units; i-- > 0;)
             changed |= add_first(g, units[i].start, units[i].first);
+        if (!work(u, 16 * g->n_units))
+            return false;
     }
     for (bool changed = true; changed;) {
         changed = false;
@@ -389,9 +413,13 @@ static void find_bytes(const struct tern_grammar *g, struct tern_grammar_unit *u
             for (uint32_t s = units[i].start; s < end; s++)
                 changed |= add_follow(g, units, i, s);
         }
+        if (!work(u, g->n_states + 16 * (uint64_t)g->n_calls))
+            return false;
     }
+    return true;
 }
 
+/* False without an error: the memory for it is too small. */
 static bool copy_kept(struct builder *u, struct tern_arena *kept, const uint32_t *starts,
                       uint32_t n, tern_grammar **out)
 {
@@ -427,9 +455,8 @@ static bool copy_kept(struct builder *u, struct tern_arena *kept, const uint32_t
     *g = (struct tern_grammar){states, ranges, calls, tokens, units, dense, n, u->n_ranges,
                                u->n_calls, u->n_tokens, u->n_units, n_dense, 0, 0};
     g->serial = tern_hash_of(u->b->text.data, u->b->text.size);
-    find_bytes(g, units);
     *out = g;
-    return true;
+    return find_bytes(u, g, units);
 }
 
 static bool lay_out(struct builder *u, struct tern_arena *a, uint32_t **starts)
@@ -466,10 +493,12 @@ tern_status tern_grammar_build(struct tern_gbnf *b, struct tern_arena *scratch,
         b->states[i].mark = 0;
     for (uint32_t i = 0; i < b->n_rules; i++)
         b->rules[i].unit = TERN_GBNF_NONE;
-    if (!make_rows(&u, starts))
+    if (!make_rows(&u, starts) || !find_alive(&u))
         return TERN_BAD_MODEL;
-    find_alive(&u);
-    if (!copy_kept(&u, kept, starts, number_rows(&u), out))
+    const bool copied = copy_kept(&u, kept, starts, number_rows(&u), out);
+    if (!copied && !kept->failed)
+        return TERN_BAD_MODEL;
+    if (!copied)
         return tern_fail(b->err, TERN_NO_MEMORY, "grammar memory: %u bytes, more needed",
                          (uint64_t)kept->size);
     return TERN_OK;

@@ -330,6 +330,24 @@ static void too_much_text_and_too_many_states_are_said(void **state)
     free(scratch);
 }
 
+/* Three characters in an order of which there are many, again and again: each leads back to all. */
+static void the_work_that_a_grammar_makes_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    char *text = malloc(100000);
+    static const int sizes[] = {200, 2400};
+    for (size_t i = 0; i < 2; i++) {
+        size_t at = (size_t)sprintf(text, "root ::= (");
+        for (int k = 0; k < sizes[i]; k++)
+            at += (size_t)sprintf(text + at, "%s\"%c%c%c\"", k ? " | " : "", 'a' + k / 400 % 20,
+                                  'a' + k / 20 % 20, 'a' + k % 20);
+        sprintf(text + at, ")*");
+        assert_true((compile(f, text) != NULL) == (i == 0));
+    }
+    assert_string_equal(f->err.text, "grammar: more steps (800 a state) than its memory holds");
+    free(text);
+}
+
 static void memory_that_is_too_small_is_said(void **state)
 {
     struct fixture *f = *state;
@@ -477,6 +495,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(left_recursion_is_refused_however_hidden, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(nesting_and_chains_take_no_stack, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_work_that_a_grammar_makes_is_bounded, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(too_much_text_and_too_many_states_are_said, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(memory_that_is_too_small_is_said, set_up, tear_down),
