@@ -46,7 +46,7 @@ static int run(const struct tern_settings *settings)
     tern_out_open(&dropped, STDERR_FILENO);
     tern_out_open(&out, STDOUT_FILENO);
     int code = 0;
-    if (!tern_schema_write(text.text, &gbnf, settings->lenient ? &dropped : NULL, line) ||
+    if (!tern_schema_write(text.text, &gbnf, settings->lenient ? &dropped : NULL, NULL, line) ||
         !tern_constraint_compile(&c, (tern_text){gbnf.grown, gbnf.n}, NULL, line))
         code = refuse(WRONG_SCHEMA, line);
     else if (settings->match)

@@ -63,7 +63,7 @@ bool tern_constraint_open(struct tern_constraint *c, const struct tern_settings 
     if (ok && from.file)
         ok = tern_prompt_read(&text, &from, NULL, 0, line);
     if (ok && s->schema)
-        ok = tern_schema_write(text.text, &gbnf, NULL, line);
+        ok = tern_schema_write(text.text, &gbnf, NULL, NULL, line);
     if (ok && s->json_mode)
         tern_schema_write_object(&gbnf);
     const tern_text own = {gbnf.grown, gbnf.n};

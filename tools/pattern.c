@@ -76,18 +76,36 @@ static size_t decode(tern_text t, uint32_t *cp)
     return n;
 }
 
-bool tern_pattern_text(struct tern_pattern *p, tern_text text)
+/* The last edge of a state is the only one that a text can have in common with those before it. */
+static void add_text(struct tern_pattern *p, tern_text text)
 {
-    memset(p, 0, sizeof *p);
-    uint32_t at = tern_pattern_state(p, text.size == 0);
+    uint32_t at = 0, cp;
     for (size_t i = 0; i < text.size && p->n < TERN_PATTERN_MOST;) {
-        uint32_t cp;
         i += decode((tern_text){text.data + i, text.size - i}, &cp);
-        uint32_t to = tern_pattern_state(p, i == text.size);
+        const struct tern_pattern_state *s = &p->states[at];
+        if (s->n && s->edges[s->n - 1].first == cp) {
+            at = s->edges[s->n - 1].to;
+            continue;
+        }
+        const uint32_t to = tern_pattern_state(p, false);
         tern_pattern_edge(p, at, cp, cp, to);
         at = to;
     }
+    p->states[at].accepts = true;
+}
+
+bool tern_pattern_texts(struct tern_pattern *p, const tern_text *texts, size_t n)
+{
+    memset(p, 0, sizeof *p);
+    tern_pattern_state(p, false);
+    for (size_t i = 0; i < n && p->n < TERN_PATTERN_MOST; i++)
+        add_text(p, texts[i]);
     return p->n < TERN_PATTERN_MOST;
+}
+
+bool tern_pattern_text(struct tern_pattern *p, tern_text text)
+{
+    return tern_pattern_texts(p, &text, 1);
 }
 
 bool tern_pattern_length(struct tern_pattern *p, int64_t least, int64_t most)
@@ -126,12 +144,17 @@ bool tern_pattern_is_empty(const struct tern_pattern *p)
 }
 
 /* Edges to states from which nothing is accepted are dropped. Later states come first, as most
- * edges lead to such. */
-void tern_pattern_trim(struct tern_pattern *p)
+ * edges lead to such. Where there are too many steps nothing is dropped. */
+void tern_pattern_trim(struct tern_pattern *p, struct tern_effort *work)
 {
-    for (uint32_t i = 0; i < p->n; i++)
+    uint64_t n_edges = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
         p->states[i].alive = p->states[i].accepts;
+        n_edges += p->states[i].n;
+    }
     for (bool changed = true; changed;) {
+        if (!tern_effort_on(work, p->n + n_edges))
+            return;
         changed = false;
         for (uint32_t i = p->n; i-- > 0;)
             for (uint32_t k = 0; !p->states[i].alive && k < p->states[i].n; k++)
@@ -156,6 +179,7 @@ struct product {
     const struct tern_pattern *a, *b;
     uint32_t *pairs, *slots; /* [MOST][2], [2 * MOST] */
     bool in_b;
+    struct tern_effort *work;
 };
 enum { SLOTS = 2 * TERN_PATTERN_MOST };
 
@@ -188,6 +212,8 @@ static bool cut_edge(struct product *x, uint32_t state, const struct tern_patter
 {
     uint32_t at = e->first;
     const struct tern_pattern_state *s = b == UINT32_MAX ? NULL : &x->b->states[b];
+    if (!tern_effort_on(x->work, 8 + (s ? s->n : 0)))
+        return false;
     for (uint32_t i = 0; at <= e->last; i++) {
         uint32_t end = e->last, to_b = UINT32_MAX, next = e->last + 1;
         while (s && i < s->n && s->edges[i].last < at)
@@ -214,11 +240,13 @@ static bool cut_edge(struct product *x, uint32_t state, const struct tern_patter
 }
 
 bool tern_pattern_meet(struct tern_pattern *p, const struct tern_pattern *a,
-                       const struct tern_pattern *b, bool in_b)
+                       const struct tern_pattern *b, bool in_b, struct tern_effort *work)
 {
     memset(p, 0, sizeof *p);
+    if (!tern_effort_on(work, 4 * TERN_PATTERN_MOST)) /* which are cleared */
+        return false;
     struct product x = {p, a, b, calloc(2 * TERN_PATTERN_MOST, sizeof(uint32_t)),
-                        calloc(SLOTS, sizeof(uint32_t)), in_b};
+                        calloc(SLOTS, sizeof(uint32_t)), in_b, work};
     bool ok = x.pairs && x.slots && pair_state(&x, 0, 0) == 0;
     for (uint32_t i = 0; ok && i < p->n; i++) {
         const struct tern_pattern_state *s = &a->states[x.pairs[2 * i]];
@@ -227,7 +255,8 @@ bool tern_pattern_meet(struct tern_pattern *p, const struct tern_pattern *a,
     }
     free(x.pairs);
     free(x.slots);
-    tern_pattern_trim(p);
+    if (ok)
+        tern_pattern_trim(p, work);
     return ok;
 }
 
@@ -294,9 +323,9 @@ static uint32_t target_of(const struct tern_pattern *p, uint32_t state,
 {
     const struct tern_pattern_state *s = &p->states[state];
     const uint32_t to = next_of(p, state, kind[0][0]);
+    uint32_t k = 0;
     for (size_t i = 0; i < n; i++)
         for (uint32_t at = kind[i][0]; at <= kind[i][1];) {
-            uint32_t k = 0;
             while (k < s->n && !(s->edges[k].first <= at && at <= s->edges[k].last &&
                                  s->edges[k].to == to))
                 k++;
@@ -341,7 +370,7 @@ void tern_pattern_write(struct tern_pattern *p, struct tern_out *o, const char *
                         const char *end)
 {
     static const struct tern_pattern_edge controls = {.first = 0, .last = '\\'};
-    tern_pattern_trim(p);
+    tern_pattern_trim(p, NULL);
     for (uint32_t i = 0; i < p->n; i++)
         p->states[i].upper = p->states[i].escaped = false;
     for (uint32_t i = 0; i < p->n; i++) {

@@ -24,6 +24,7 @@ struct regex {
     uint32_t *states; /* [MOST_STATES] first edge, plus 1 */
     struct edge *edges;
     uint32_t n_states, n_edges, cap_edges;
+    struct tern_effort *work;
     bool failed;
 };
 
@@ -164,21 +165,20 @@ static uint32_t escaped(struct regex *r)
     return plain(r);
 }
 
-static int by_first(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
     const uint32_t *x = a, *y = b;
-    return (x[0] > y[0]) - (x[0] < y[0]);
+    return (*x > *y) - (*x < *y);
 }
 
 static void add_spans(struct regex *r, struct spans *s, bool not, uint32_t from, uint32_t to)
 {
     uint32_t next = 0;
-    if (!not)
-        for (uint32_t i = 0; i < s->n; i++)
-            edge(r, from, to, s->list[i].first, s->list[i].last);
+    for (uint32_t i = 0; i < s->n && !not; i++)
+        edge(r, from, to, s->list[i].first, s->list[i].last);
     if (!not)
         return;
-    qsort(s->list, s->n, sizeof *s->list, by_first);
+    qsort(s->list, s->n, sizeof *s->list, by_value);
     for (uint32_t i = 0; i < s->n; i++) {
         if (s->list[i].first > next)
             edge(r, from, to, next, s->list[i].first - 1);
@@ -321,10 +321,8 @@ static bool counts(struct regex *r, long *least, long *most)
         return *least = 1, true;
     if (!take(r, "{"))
         return false;
-    if (!number(r, least)) {
-        fail(r, "a repetition without a number");
-        return false;
-    }
+    if (!number(r, least))
+        return fail(r, "a repetition without a number");
     *most = *least;
     if (take(r, ",") && !number(r, most))
         *most = -1;
@@ -405,14 +403,14 @@ struct sets {
 
 static void close_set(struct sets *x)
 {
-    uint32_t n_stack = x->n;
+    uint32_t n_stack = x->n, n_steps = x->r->n_states;
     memset(x->seen, 0, x->r->n_states);
     memcpy(x->stack, x->list, x->n * sizeof *x->list);
     for (uint32_t i = 0; i < x->n; i++)
         x->seen[x->list[i]] = 1;
     while (n_stack) {
         uint32_t s = x->stack[--n_stack];
-        for (uint32_t e = x->r->states[s]; e; e = x->r->edges[e - 1].next)
+        for (uint32_t e = x->r->states[s]; e; e = x->r->edges[e - 1].next, n_steps++)
             if (x->r->edges[e - 1].first == EMPTY && !x->seen[x->r->edges[e - 1].to]) {
                 x->seen[x->r->edges[e - 1].to] = 1;
                 x->stack[n_stack++] = x->r->edges[e - 1].to;
@@ -422,20 +420,23 @@ static void close_set(struct sets *x)
     for (uint32_t s = 0; s < x->r->n_states; s++)
         if (x->seen[s])
             x->list[x->n++] = s;
+    (void)tern_effort_on(x->r->work, n_steps);
 }
 
 static bool reads(struct sets *x, const uint32_t *set, uint32_t n, uint32_t cp)
 {
+    uint32_t n_steps = n + x->r->n_states / 16;
     memset(x->seen, 0, x->r->n_states);
     x->n = 0;
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t e = x->r->states[set[i]]; e; e = x->r->edges[e - 1].next) {
+        for (uint32_t e = x->r->states[set[i]]; e; e = x->r->edges[e - 1].next, n_steps++) {
             const struct edge *d = &x->r->edges[e - 1];
             if (d->first <= cp && cp <= d->last && !x->seen[d->to]) {
                 x->seen[d->to] = 1;
                 x->list[x->n++] = d->to;
             }
         }
+    (void)tern_effort_on(x->r->work, n_steps);
     if (x->n)
         close_set(x);
     return x->n > 0;
@@ -444,6 +445,7 @@ static bool reads(struct sets *x, const uint32_t *set, uint32_t n, uint32_t cp)
 /* The state of the set in the list; UINT32_MAX: there are too many. */
 static uint32_t set_state(struct sets *x, uint32_t end)
 {
+    (void)tern_effort_on(x->r->work, x->p->n / 4);
     for (uint32_t i = 0; i < x->p->n; i++)
         if (x->starts[i + 1] - x->starts[i] == x->n &&
             memcmp(x->members + x->starts[i], x->list, x->n * sizeof *x->list) == 0)
@@ -472,12 +474,6 @@ static uint32_t set_state(struct sets *x, uint32_t end)
     x->p->states[i] = (struct tern_pattern_state){.accepts = accepts};
     x->p->n = x->p->cap = i + 1;
     return i;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    return (*(const uint32_t *)a > *(const uint32_t *)b) -
-           (*(const uint32_t *)a < *(const uint32_t *)b);
 }
 
 /* Places at which the edges of a state's members begin or have ended. */
@@ -533,13 +529,17 @@ static bool find_edges(struct sets *x, uint32_t at, uint32_t end)
     for (uint32_t i = 0; ok && i + 1 < n; i++) {
         if (cuts[i] == cuts[i + 1] || cuts[i] == 0xD800 || cuts[i] > LAST)
             continue;
+        if (!tern_effort_on(x->r->work, 1)) {
+            fail(x->r, "more work than is allowed");
+            break;
+        }
         if (!reads(x, x->members + x->starts[at], x->starts[at + 1] - x->starts[at], cuts[i]))
             continue;
         uint32_t to = set_state(x, end);
         ok = to != UINT32_MAX && join(x, at, cuts[i], cuts[i + 1] - 1, to);
     }
     free(cuts);
-    return ok;
+    return ok && !x->r->failed;
 }
 
 static bool determine(struct regex *r, uint32_t from, uint32_t end, struct tern_pattern *p)
@@ -562,7 +562,7 @@ static bool determine(struct regex *r, uint32_t from, uint32_t end, struct tern_
     }
     for (uint32_t i = 0; ok && i < p->n; i++)
         ok = find_edges(&x, i, end);
-    tern_pattern_trim(p);
+    tern_pattern_trim(p, r->work);
     free(x.members);
     free(x.list);
     free(x.stack);
@@ -571,9 +571,10 @@ static bool determine(struct regex *r, uint32_t from, uint32_t end, struct tern_
     return ok;
 }
 
-bool tern_pattern_regex(struct tern_pattern *p, tern_text regex, char why[TERN_ARGS_LINE])
+bool tern_pattern_regex(struct tern_pattern *p, tern_text regex, struct tern_effort *work,
+                        char why[TERN_ARGS_LINE])
 {
-    struct regex r = {.text = regex, .why = why};
+    struct regex r = {.text = regex, .work = work, .why = why};
     memset(p, 0, sizeof *p);
     r.states = malloc(MOST_STATES * sizeof *r.states);
     if (!r.states)
@@ -589,10 +590,10 @@ bool tern_pattern_regex(struct tern_pattern *p, tern_text regex, char why[TERN_A
     if (!r.failed)
         empty(&r, found, end);
     bool ok = !r.failed && determine(&r, from, end, p);
-    if (!ok && !r.failed)
-        fail(&r, "too many states");
-    if (!ok)
+    if (!ok) {
+        fail(&r, "no memory");
         tern_pattern_free(p);
+    }
     free(r.states);
     free(r.edges);
     return ok;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SCHEMAS = 1024 };
+enum { MOST_SCHEMAS = 1024, MOST_LOOKED_AT = 1000 };
 
 struct writer {
     const struct tern_reply_grammar *g;
@@ -78,17 +78,20 @@ static const json_t *referred(const json_t *root, const char *ref)
     return NULL;
 }
 
-uint32_t tern_reply_kinds(const json_t *root, const json_t *schema, int depth)
+/* left: schemas that may still be looked at. */
+static uint32_t kinds_of(const json_t *root, const json_t *schema, int depth, uint32_t *left)
 {
     static const char *const branches[] = {"anyOf", "oneOf", "allOf"};
     const json_t *type = json_object_get(schema, "type"), *value;
     const char *ref = json_string_value(json_object_get(schema, "$ref"));
     uint32_t kinds = kind_named(json_string_value(type));
     size_t i;
-    if (depth > 8)
+    if (depth > 8 || (*left)-- == 0) {
+        *left = 0;
         return TERN_VALUE_ANY;
+    }
     if (ref)
-        return tern_reply_kinds(root, referred(root, ref), depth + 1);
+        return kinds_of(root, referred(root, ref), depth + 1, left);
     json_array_foreach(type, i, value)
         kinds |= kind_named(json_string_value(value));
     if (type)
@@ -100,9 +103,15 @@ uint32_t tern_reply_kinds(const json_t *root, const json_t *schema, int depth)
     for (int k = 0; k < 3; k++) {
         const json_t *list = json_object_get(schema, branches[k]);
         json_array_foreach(list, i, value)
-            kinds |= tern_reply_kinds(root, value, depth + 1);
+            kinds |= kinds_of(root, value, depth + 1, left);
     }
     return kinds;
+}
+
+uint32_t tern_reply_kinds(const json_t *root, const json_t *schema, int depth)
+{
+    uint32_t left = MOST_LOOKED_AT;
+    return kinds_of(root, schema, depth, &left);
 }
 
 /* --- what rules are made of --- */
@@ -444,7 +453,8 @@ bool tern_reply_grammar_write(const struct tern_reply_grammar *g, struct tern_ou
     w.line = line;
     tern_out_open(&rules, -1);
     bool ok = gather(&w) && tern_schema_write_all(w.schemas, w.n_schemas, w.rules, &rules,
-                                                  g->answer && !g->tools ? NULL : dropped, line);
+                                                  g->answer && !g->tools ? NULL : dropped,
+                                                  g->work, line);
     if (ok) {
         write_root(&w);
         if (g->tools)

@@ -104,6 +104,7 @@ static bool write_grammar(struct tern_reply_plan *p, const struct tern_reply_req
         .one_call = r->one_call,
         .at_start = r->choice == TERN_TOOLS_REQUIRED || r->choice == TERN_TOOLS_NAMED,
         .model = p->model,
+        .work = r->work,
     };
     if (g.at_start)
         g.answer = NULL;
@@ -175,7 +176,9 @@ bool tern_reply_plan_open(struct tern_reply_plan *p, const tern_model *model,
     if (!choose_tools(p, r, line) || !set_thinking(p, r, line) || !write_grammar(p, r, line))
         return false;
     p->n_shown = (uint32_t)tern_reply_markers(&p->reader, p->shown);
-    return !compile || p->gbnf.n == 0 ||
+    if (!compile || p->gbnf.n == 0)
+        return true;
+    return !tern_effort_left(r->work) &&
            tern_constraint_compile(&p->constraint, (tern_text){p->gbnf.grown, p->gbnf.n}, model,
                                    line);
 }

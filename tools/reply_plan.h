@@ -13,6 +13,7 @@
 #define TERN_REPLY_PLAN_H
 
 #include "tools/constraint.h"
+#include "tools/effort.h"
 
 #include <jansson.h>
 
@@ -32,6 +33,7 @@ struct tern_reply_request {
     json_t *schema;
     bool any_object;
     tern_text grammar;
+    struct tern_effort *work; /* of its schemas; NULL: it is bounded all the same */
 };
 
 struct tern_reply_plan {
@@ -71,6 +73,7 @@ struct tern_reply_grammar {
     json_t *answer;         /* a schema that the answer is of; NULL: any text, if it may be one */
     bool at_start, one_call; /* at_start: not from the trigger on, but from the first token */
     const tern_model *model;
+    struct tern_effort *work; /* or NULL */
 };
 bool tern_reply_grammar_write(const struct tern_reply_grammar *g, struct tern_out *gbnf,
                               struct tern_out *dropped, char line[TERN_ARGS_LINE]);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_SCHEMAS = 8192 };
+
 /* What rules are made of. White space is bounded, so that none is generated without end. Half of a
  * surrogate pair is no character. */
 static const char builtin[] =
@@ -33,16 +35,40 @@ bool tern_schema_fail(struct tern_schema *s, const char *at, const char *format,
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    if (!s->failed)
+    const char *keyword = strncmp(what, "keyword '", 9) == 0 ? strstr(what, "': ") : NULL;
+    if (!s->failed && s->work->over) /* what was to be said is what came of it */
+        snprintf(s->line, TERN_ARGS_LINE, "schema: at #%.100s: %.*smore than %d steps of work", at,
+                 keyword ? (int)(keyword - what) + 3 : 0, what, TERN_EFFORT_MOST);
+    else if (!s->failed)
         snprintf(s->line, TERN_ARGS_LINE, "schema: at #%.100s: %.200s", at, what);
     s->failed = true;
     return false;
 }
 
-bool tern_schema_drop(struct tern_schema *s, const char *at, const char *keyword)
+bool tern_schema_work(struct tern_schema *s, const char *at, uint64_t steps)
 {
-    if (!s->dropped)
-        return tern_schema_fail(s, at, "keyword '%s' can not be enforced", keyword);
+    return tern_effort_on(s->work, steps) || tern_schema_fail(s, at, "too much work");
+}
+
+uint64_t tern_schema_weight(const json_t *value)
+{
+    const char *key;
+    const json_t *part;
+    uint64_t n = 1;
+    size_t i;
+    json_array_foreach((json_t *)value, i, part)
+        n += tern_schema_weight(part);
+    json_object_foreach((json_t *)value, key, part)
+        n += tern_schema_weight(part);
+    return n;
+}
+
+bool tern_schema_drop(struct tern_schema *s, const char *at, const char *keyword,
+                      const char *why)
+{
+    if (s->failed || s->work->over || !s->dropped)
+        return tern_schema_fail(s, at, "keyword '%s' can not be enforced%s%s", keyword,
+                                why ? ": " : "", why ? why : "");
     tern_out_print(s->dropped, "at #%s: keyword '%s' is dropped\n", at, keyword);
     return true;
 }
@@ -54,14 +80,20 @@ json_t *tern_schema_keep(struct tern_schema *s, json_t *made)
 
 uint32_t tern_schema_rule(struct tern_schema *s, json_t *node, const char *at, const char *key)
 {
+    if (!tern_schema_work(s, at, s->n_items / 4))
+        return 0;
     for (uint32_t i = 0; i < s->n_items; i++)
         if (s->items[i].node == node)
             return i;
+    if (s->n_items == MOST_SCHEMAS) {
+        tern_schema_fail(s, at, "more than %d schemas within it", MOST_SCHEMAS);
+        return 0;
+    }
     if (s->n_items == s->cap_items) {
         uint32_t cap = s->cap_items ? 2 * s->cap_items : 64;
         struct tern_schema_item *more = realloc(s->items, cap * sizeof *more);
-        if (!more || s->n_items >= 8192) {
-            tern_schema_fail(s, at, "more schemas than there is memory for");
+        if (!more) {
+            tern_schema_fail(s, at, "no memory for its schemas");
             return 0;
         }
         s->items = more;
@@ -223,7 +255,7 @@ static bool check_keywords(struct tern_schema *s, const json_t *node, const char
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         const json_t *value = json_object_get(node, refused[i].name);
         if (value && refused[i].types & types && !is_kept(node, refused[i].name, value) &&
-            !tern_schema_drop(s, at, refused[i].name))
+            !tern_schema_drop(s, at, refused[i].name, NULL))
             return false;
     }
     return true;
@@ -244,13 +276,13 @@ static bool lets_in(struct tern_schema *s, json_t *node, const char *at, const j
 {
     const char *key;
     json_t *keyword;
-    bool in = true;
+    bool in = tern_schema_work(s, at, json_object_size(node));
     json_object_foreach(node, key, keyword) {
         if (strcmp(key, "enum") == 0) /* it is of the list */
             continue;
         const int holds = tern_schema_keyword_holds(s, node, key, value, 0);
         in &= holds != 0;
-        if (holds < 0 && !tern_schema_drop(s, at, key))
+        if (holds < 0 && !tern_schema_drop(s, at, key, NULL))
             return false;
     }
     return in;
@@ -286,7 +318,7 @@ static json_t *alone(struct tern_schema *s, json_t *branches, size_t i, const ch
         json_t *rest = s->failed ? NULL : tern_schema_negate(s, other, at, 0);
         ok = rest && json_array_append(out, rest) == 0;
     }
-    if (ok && json_array_size(out) > 1)
+    if (ok && !s->failed && json_array_size(out) > 1)
         return tern_schema_keep(s, json_pack("{s:o}", "allOf", out));
     json_decref(out);
     return ok ? branch : NULL;
@@ -304,7 +336,7 @@ static bool write_branches(struct tern_schema *s, json_t *node, const char *at, 
         json_t *own = strcmp(list, "oneOf") == 0 ? alone(s, branches, i, at)
                                                  : json_array_get(branches, i);
         char key[40];
-        if (!own && (s->failed || !tern_schema_drop(s, at, "oneOf")))
+        if (!own && (s->failed || !tern_schema_drop(s, at, "oneOf", NULL)))
             return false;
         own = own ? own : json_array_get(branches, i);
         json_t *branch = tern_schema_flatten(s, own, at);
@@ -409,11 +441,26 @@ void tern_schema_write_object(struct tern_out *gbnf)
     tern_out_put(gbnf, builtin, sizeof builtin - 1);
 }
 
+/* What a rule's text takes is work too, and there may be only so much of it. */
+static bool write_next(struct tern_schema *s, uint32_t rule)
+{
+    const size_t before = s->o->n;
+    char at[TERN_SCHEMA_AT];
+    memcpy(at, s->items[rule].at, sizeof at);
+    if (!write_rule(s, rule) || !tern_schema_work(s, at, s->o->n - before + 64))
+        return false;
+    return s->o->n <= TERN_GRAMMAR_MOST_TEXT ||
+           tern_schema_fail(s, at, "its grammar takes more than %d bytes of text",
+                            TERN_GRAMMAR_MOST_TEXT);
+}
+
 bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
                            struct tern_out *gbnf, struct tern_out *dropped,
-                           char line[TERN_ARGS_LINE])
+                           struct tern_effort *work, char line[TERN_ARGS_LINE])
 {
-    struct tern_schema s = {.o = gbnf, .dropped = dropped, .line = line};
+    struct tern_effort own = {.over = false};
+    struct tern_schema s = {.o = gbnf, .dropped = dropped, .work = work ? work : &own,
+                            .line = line};
     uint32_t written = 0;
     s.made = json_array();
     s.flat_of = json_object();
@@ -422,7 +469,7 @@ bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
         s.root = schemas[i];
         rules[i] = tern_schema_rule(&s, s.root, "", "");
         for (; !s.failed && written < s.n_items; written++)
-            if (!write_rule(&s, written))
+            if (!write_next(&s, written))
                 s.failed = true;
     }
     tern_out_put(gbnf, builtin, sizeof builtin - 1);
@@ -434,7 +481,7 @@ bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
 }
 
 bool tern_schema_write(tern_text json, struct tern_out *gbnf, struct tern_out *dropped,
-                       char line[TERN_ARGS_LINE])
+                       struct tern_effort *work, char line[TERN_ARGS_LINE])
 {
     json_error_t error;
     uint32_t rule;
@@ -446,7 +493,7 @@ bool tern_schema_write(tern_text json, struct tern_out *gbnf, struct tern_out *d
         return false;
     }
     tern_out_print(gbnf, "root ::= r0\n");
-    const bool ok = tern_schema_write_all(&root, 1, &rule, gbnf, dropped, line);
+    const bool ok = tern_schema_write_all(&root, 1, &rule, gbnf, dropped, work, line);
     json_decref(root);
     return ok;
 }

@@ -19,20 +19,22 @@
 #include "tools/args.h"
 #include "tools/out.h"
 #include "tools/pattern.h"
+#include "tools/effort.h"
 
 #include <jansson.h>
 
 enum { TERN_SCHEMA_AT = 200 };
 
 /* dropped: where keywords that can not be kept to are reported, a line each; NULL: they are errors.
- * False: line holds what is wrong. */
+ * work: its steps are counted there; NULL: it is bounded all the same. False: line holds what is
+ * wrong. */
 bool tern_schema_write(tern_text json, struct tern_out *gbnf, struct tern_out *dropped,
-                       char line[TERN_ARGS_LINE]);
+                       struct tern_effort *work, char line[TERN_ARGS_LINE]);
 /* The rules of several schemas, each the root of what it refers to, without a rule `root`; the i-th
  * schema's own is r and the number rules[i]. */
 bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
                            struct tern_out *gbnf, struct tern_out *dropped,
-                           char line[TERN_ARGS_LINE]);
+                           struct tern_effort *work, char line[TERN_ARGS_LINE]);
 /* Any JSON object. */
 void tern_schema_write_object(struct tern_out *gbnf);
 
@@ -49,9 +51,11 @@ struct tern_schema {
     json_t *flat_of;     /* what a schema was flattened to, by its address */
     json_t *texts;       /* numbers of automata that have been written, by their rules */
     struct tern_out *o, *dropped;
+    struct tern_effort *work;
     char *line;
     struct tern_schema_item *items; /* a rule each, r0 is the root's */
     uint32_t n_items, cap_items;
+    uint32_t n_flattened; /* schemas being flattened, one within the other */
     uint32_t n_turned;   /* schemas turned round, which are bounded */
     uint32_t n_turning;  /* and those being so: what can not be flattened then is no error */
     bool failed;
@@ -60,8 +64,13 @@ struct tern_schema {
 /* Notes an error at a place; answers false. */
 bool tern_schema_fail(struct tern_schema *s, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Counts steps; false, and an error: there are too many. */
+bool tern_schema_work(struct tern_schema *s, const char *at, uint64_t steps);
+/* How many values stand within one, itself included. */
+uint64_t tern_schema_weight(const json_t *value);
 /* A keyword that can not be kept to: an error, or reported. */
-bool tern_schema_drop(struct tern_schema *s, const char *at, const char *keyword);
+bool tern_schema_drop(struct tern_schema *s, const char *at, const char *keyword,
+                      const char *why); /* or NULL */
 /* The number of the rule of a schema. */
 uint32_t tern_schema_rule(struct tern_schema *s, json_t *node, const char *at, const char *key);
 unsigned tern_schema_types(const json_t *node);

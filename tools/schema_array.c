@@ -243,13 +243,14 @@ bool tern_schema_array(struct tern_schema *s, json_t *node, const char *at, uint
             write_unique(s, &a, values, rule, more);
             return !s->failed;
         }
-        if (s->failed || !tern_schema_drop(s, at, "uniqueItems"))
+        if (s->failed || !tern_schema_drop(s, at, "uniqueItems", NULL))
             return false;
     }
     if (a.contains && (a.c_least > 0 || a.c_most >= 0)) {
         if (write_contains(s, &a, at, rule, more))
             return !s->failed;
-        if (s->failed || !tern_schema_drop(s, at, a.c_most >= 0 ? "maxContains" : "contains"))
+        if (s->failed ||
+            !tern_schema_drop(s, at, a.c_most >= 0 ? "maxContains" : "contains", NULL))
             return false;
     }
     return write_plain(s, &a, at, rule, more);

@@ -63,7 +63,7 @@ bool tern_schema_narrow(struct tern_schema *s, struct tern_pattern *p, struct te
     if (!p->n && !in)
         ok = tern_pattern_length(p, 0, -1);
     if (p->n) {
-        ok = tern_pattern_meet(&met, p, by, in);
+        ok = tern_pattern_meet(&met, p, by, in, s->work);
         tern_pattern_free(p);
         tern_pattern_free(by);
         *p = met;
@@ -79,7 +79,7 @@ bool tern_schema_narrow_regex(struct tern_schema *s, struct tern_pattern *p, con
 {
     struct tern_pattern by;
     char why[TERN_ARGS_LINE] = "";
-    if (!tern_pattern_regex(&by, (tern_text){regex, strlen(regex)}, why))
+    if (!tern_pattern_regex(&by, (tern_text){regex, strlen(regex)}, s->work, why))
         return tern_schema_fail(s, at, "keyword '%s': %.120s", keyword, why);
     return tern_schema_narrow(s, p, &by, in, at, keyword);
 }
@@ -93,7 +93,7 @@ static bool narrow_by_format(struct tern_schema *s, struct tern_pattern *p, json
         if (strcmp(formats[i].name, name) == 0)
             return tern_schema_narrow_regex(s, p, formats[i].regex, true, at, "format");
     snprintf(keyword, sizeof keyword, "format: %.60s", name);
-    return tern_schema_drop(s, at, keyword);
+    return tern_schema_drop(s, at, keyword, NULL);
 }
 
 static bool narrow_by_patterns(struct tern_schema *s, struct tern_pattern *p, json_t *pattern,
@@ -212,7 +212,7 @@ enum { MOST_PLACES = 4096 };
 
 /* Members by name in order, then those by pattern and all others, in any. */
 struct object {
-    json_t *names;            /* name: schema */
+    json_t *names, *needed;   /* name: schema; those that are required */
     json_t *by_pattern, *others;
     const char *at;
     uint32_t rule;
@@ -223,21 +223,11 @@ struct object {
     struct tern_pattern unnamed; /* names that are not among these */
 };
 
-static bool requires(json_t *node, const char *name)
-{
-    json_t *list = json_object_get(node, "required"), *value;
-    size_t i;
-    json_array_foreach(list, i, value)
-        if (json_is_string(value) && strcmp(json_string_value(value), name) == 0)
-            return true;
-    return false;
-}
-
 /* Takes from `left` what is in p. */
 static bool take_away(struct tern_schema *s, struct object *x, struct tern_pattern *p)
 {
     struct tern_pattern left;
-    bool ok = tern_pattern_meet(&left, &x->left, p, false);
+    bool ok = tern_pattern_meet(&left, &x->left, p, false, s->work);
     tern_pattern_free(&x->left);
     x->left = left;
     return ok || tern_schema_fail(s, x->at, "names of members: more than %d states",
@@ -261,11 +251,11 @@ static bool write_pattern(struct tern_schema *s, struct object *x, size_t i, con
 {
     struct tern_pattern p, own = {.n = 0}, left = {.n = 0}, common = {.n = 0};
     char why[TERN_ARGS_LINE] = "", name[40], end[120], key[60];
-    if (!tern_pattern_regex(&p, (tern_text){regex, strlen(regex)}, why))
+    if (!tern_pattern_regex(&p, (tern_text){regex, strlen(regex)}, s->work, why))
         return tern_schema_fail(s, x->at, "keyword 'patternProperties': %.120s", why);
-    bool ok = tern_pattern_meet(&own, &x->unnamed, &p, true) &&
-              tern_pattern_meet(&left, &x->left, &p, true) &&
-              tern_pattern_meet(&common, &own, &left, false);
+    bool ok = tern_pattern_meet(&own, &x->unnamed, &p, true, s->work) &&
+              tern_pattern_meet(&left, &x->left, &p, true, s->work) &&
+              tern_pattern_meet(&common, &own, &left, false, s->work);
     if (ok && !tern_pattern_is_empty(&common))
         ok = tern_schema_fail(s, x->at, "keyword 'patternProperties': names of '%.60s' may be "
                               "members of another kind too", regex);
@@ -282,22 +272,35 @@ static bool write_pattern(struct tern_schema *s, struct object *x, size_t i, con
     return ok;
 }
 
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(((const tern_text *)a)->data, ((const tern_text *)b)->data);
+}
+
 /* All names that have no place of their own. */
 static bool find_unnamed(struct tern_schema *s, struct object *x)
 {
-    struct tern_pattern name;
+    const size_t n = json_object_size(x->names);
+    tern_text *list = malloc((n + 1) * sizeof *list);
+    struct tern_pattern names = {.n = 0};
     json_t *schema;
     const char *key;
-    bool ok = x->named.n ? tern_pattern_meet(&x->left, &x->named, &x->named, true)
-                         : tern_pattern_length(&x->left, 0, -1);
-    json_object_foreach(x->names, key, schema) {
-        ok = ok && tern_pattern_text(&name, (tern_text){key, strlen(key)});
-        if (ok) {
-            ok = take_away(s, x, &name);
-            tern_pattern_free(&name);
-        }
-    }
-    return ok && tern_pattern_meet(&x->unnamed, &x->left, &x->left, true);
+    size_t i = 0;
+    json_object_foreach(x->names, key, schema)
+        if (list)
+            list[i++] = (tern_text){key, strlen(key)};
+    if (list)
+        qsort(list, i, sizeof *list, by_bytes);
+    bool ok = list && (x->named.n
+                           ? tern_pattern_meet(&x->left, &x->named, &x->named, true, s->work)
+                           : tern_pattern_length(&x->left, 0, -1));
+    if (ok && !tern_pattern_texts(&names, list, i))
+        ok = tern_schema_fail(s, x->at, "names of members: more than %d states",
+                              TERN_PATTERN_MOST);
+    ok = ok && take_away(s, x, &names);
+    tern_pattern_free(&names);
+    free(list);
+    return ok && tern_pattern_meet(&x->unnamed, &x->left, &x->left, true, s->work);
 }
 
 /* The kinds of members that have no place of their own. Answers how many; SIZE_MAX: it failed. */
@@ -307,7 +310,7 @@ static size_t write_kinds(struct tern_schema *s, struct object *x, struct tern_o
     const char *key;
     size_t n = 0;
     char rule[40], end[120];
-    bool ok = find_unnamed(s, x);
+    bool ok = (json_is_false(x->others) && !json_object_size(x->by_pattern)) || find_unnamed(s, x);
     json_object_foreach(x->by_pattern, key, schema)
         ok = ok && write_pattern(s, x, n++, key, schema, more);
     if (ok && !json_is_false(x->others)) {
@@ -385,8 +388,8 @@ static void write_last(const struct object *x, int64_t last, size_t n_kinds, str
 
 /* Rules for each place and each number of members before it, of which the last stands for all
  * beyond. What comes next is always called last, so that all of them become one automaton. */
-static void write_places(struct tern_schema *s, json_t *node, struct object *x, int64_t last,
-                         size_t n_kinds, struct tern_out *o)
+static void write_places(struct tern_schema *s, struct object *x, int64_t last, size_t n_kinds,
+                         struct tern_out *o)
 {
     for (int64_t count = 0; count <= last; count++) {
         const int64_t next = count < last ? count + 1 : last;
@@ -395,7 +398,7 @@ static void write_places(struct tern_schema *s, json_t *node, struct object *x, 
         json_t *schema;
         size_t i = 0;
         json_object_foreach(x->names, name, schema) {
-            const bool optional = !requires(node, name);
+            const bool optional = !json_object_get(x->needed, name);
             write_place(x, count, i, o);
             tern_out_print(o, " ::= %s", full ? "" : count ? "\",\" ws " : "");
             if (!full) {
@@ -424,12 +427,14 @@ static bool list_names(struct tern_schema *s, json_t *node, struct object *x)
         return tern_schema_fail(s, x->at, "keyword 'properties', 'patternProperties' or "
                                 "'required' is of the wrong type");
     x->names = properties ? json_copy(properties) : json_object();
-    if (!x->names || !tern_schema_keep(s, x->names))
+    x->needed = json_object();
+    if (!x->names || !tern_schema_keep(s, x->names) || !tern_schema_keep(s, x->needed))
         return false;
     json_array_foreach(required, i, value) {
         const char *name = json_string_value(value);
         if (!name)
             return tern_schema_fail(s, x->at, "keyword 'required': names needed");
+        json_object_set_new(x->needed, name, json_true());
         if (!json_object_get(x->names, name))
             json_object_set_new(x->names, name, json_null()); /* it has no schema yet */
     }
@@ -445,7 +450,7 @@ static bool place_patterns(struct tern_schema *s, struct object *x)
     json_object_foreach(x->by_pattern, regex, schema) {
         struct tern_pattern p;
         char why[TERN_ARGS_LINE] = "";
-        if (!tern_pattern_regex(&p, (tern_text){regex, strlen(regex)}, why))
+        if (!tern_pattern_regex(&p, (tern_text){regex, strlen(regex)}, s->work, why))
             return tern_schema_fail(s, x->at, "keyword 'patternProperties': %.120s", why);
         json_object_foreach_safe(x->names, then, name, own)
             if (tern_pattern_has(&p, (tern_text){name, strlen(name)}))
@@ -520,16 +525,18 @@ static bool read_object(struct tern_schema *s, json_t *node, struct object *x)
         !tern_schema_whole(s, node, x->at, "maxProperties", &x->most))
         return false;
     if (names && !json_is_true(names) && !narrow_names(s, names, x) &&
-        (s->failed || !tern_schema_drop(s, x->at, "propertyNames")))
+        (s->failed || !tern_schema_drop(s, x->at, "propertyNames", NULL)))
         return false;
     const int64_t most = x->most > x->least ? x->most : x->least;
-    if ((most + 1) * (most + (int64_t)json_object_size(x->names) + 1) > MOST_PLACES) {
-        if (!tern_schema_drop(s, x->at, x->most > x->least ? "maxProperties" : "minProperties"))
+    x->counted = x->most >= 0 || x->least > 1;
+    if (x->counted && (most + 1) * (most + (int64_t)json_object_size(x->names) + 1) > MOST_PLACES) {
+        if (!tern_schema_drop(s, x->at, x->most > x->least ? "maxProperties" : "minProperties",
+                              "members times their most number above 4096"))
             return false;
         x->least = 0;
         x->most = -1;
+        x->counted = false;
     }
-    x->counted = x->most >= 0 || x->least > 1;
     return true;
 }
 
@@ -545,7 +552,7 @@ bool tern_schema_object(struct tern_schema *s, json_t *node, const char *at, uin
     if (n_kinds == SIZE_MAX)
         return s->failed ? false : tern_schema_fail(s, at, "names of members: no memory");
     const int64_t last = x.most > x.least ? x.most : x.least;
-    write_places(s, node, &x, last > 1 ? last : 1, n_kinds, more);
+    write_places(s, &x, last > 1 ? last : 1, n_kinds, more);
     tern_out_print(s->o, "\"{\" ws ");
     write_place(&x, 0, 0, s->o);
     return !s->failed;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_HOPS = 64, MOST_DEPTH = 4, MOST_CROSSED = 64 };
+enum { MOST_HOPS = 64, MOST_DEPTH = 4, MOST_CROSSED = 64, MOST_FLATTENED = 128 };
 
 /* --- references --- */
 
@@ -56,22 +56,29 @@ static json_t *find(struct tern_schema *s, const char *ref, const char *at)
 
 /* --- merging --- */
 
-static json_t *both(json_t *a, json_t *b)
+/* Both in one list, "allOf" or "anyOf". What is such a list already is made longer, so that it gets
+ * no deeper with each that is added. */
+static json_t *joined(struct tern_schema *s, const char *key, json_t *a, json_t *b)
 {
-    json_t *out = json_object(), *list = json_array();
-    json_array_append(list, a);
-    json_array_append(list, b);
-    json_object_set_new(out, "allOf", list);
-    return out;
+    json_t *list = json_array(), *parts[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        json_t *own = json_object_size(parts[i]) == 1 ? json_object_get(parts[i], key) : NULL;
+        if (json_is_array(own))
+            json_array_extend(list, own);
+        else
+            json_array_append(list, parts[i]);
+    }
+    (void)tern_schema_work(s, "", 8 * json_array_size(list));
+    return json_pack("{s:o}", key, list);
 }
 
-static json_t *both_or_false(json_t *a, json_t *b)
+static json_t *both_or_false(struct tern_schema *s, json_t *a, json_t *b)
 {
     if (json_is_false(a) || json_is_false(b))
         return json_false();
     if (json_is_true(a) || a == b)
         return json_incref(b);
-    return json_is_true(b) ? json_incref(a) : both(a, b);
+    return json_is_true(b) ? json_incref(a) : joined(s, "allOf", a, b);
 }
 
 /* What a schema says of a member that another one names: nothing if it names it too. */
@@ -88,6 +95,10 @@ static bool merge_properties(struct tern_schema *s, json_t *out, json_t *a, json
     json_t *pa = json_object_get(a, "properties"), *pb = json_object_get(b, "properties");
     json_t *merged = json_object(), *value;
     const char *key;
+    if (!tern_schema_work(s, at, 64 * (json_object_size(pa) + json_object_size(pb)))) {
+        json_decref(merged);
+        return false;
+    }
     if ((json_object_get(a, "patternProperties") && pb) ||
         (json_object_get(b, "patternProperties") && pa)) {
         json_decref(merged);
@@ -96,21 +107,23 @@ static bool merge_properties(struct tern_schema *s, json_t *out, json_t *a, json
     json_object_foreach(pa, key, value) {
         json_t *other = json_object_get(pb, key);
         other = other ? other : others_of(b, key);
-        json_object_set_new(merged, key, other ? both_or_false(value, other)
+        json_object_set_new(merged, key, other ? both_or_false(s, value, other)
                                                : json_incref(value));
     }
     json_object_foreach(pb, key, value) {
         json_t *other = others_of(a, key);
         if (!json_object_get(pa, key))
-            json_object_set_new(merged, key, other ? both_or_false(value, other)
+            json_object_set_new(merged, key, other ? both_or_false(s, value, other)
                                                    : json_incref(value));
     }
     json_object_set_new(out, "properties", merged);
     return true;
 }
 
-static json_t *join_lists(json_t *a, json_t *b, bool common)
+static json_t *join_lists(struct tern_schema *s, json_t *a, json_t *b, bool common)
 {
+    if (!tern_schema_work(s, "", 16 * tern_schema_weight(a) * (1 + json_array_size(b))))
+        return NULL;
     json_t *out = json_array(), *value;
     size_t i, k;
     json_array_foreach(a, i, value) {
@@ -154,7 +167,7 @@ static json_t *tighter(const char *key, json_t *a, json_t *b)
 }
 
 /* Each of some alternatives with each of others; NULL: too many. */
-static json_t *cross(json_t *a, json_t *b)
+static json_t *cross(struct tern_schema *s, json_t *a, json_t *b)
 {
     if (json_array_size(a) * json_array_size(b) > MOST_CROSSED)
         return NULL;
@@ -162,40 +175,40 @@ static json_t *cross(json_t *a, json_t *b)
     size_t i, k;
     json_array_foreach(a, i, x)
         json_array_foreach(b, k, y)
-            json_array_append_new(out, both_or_false(x, y));
+            json_array_append_new(out, both_or_false(s, x, y));
     return out;
 }
 
 /* Patterns, or divisors, that all have to hold, in a list. */
-static json_t *join_all(json_t *a, json_t *b)
+static json_t *join_all(struct tern_schema *s, json_t *a, json_t *b)
 {
     json_t *x = json_is_array(a) ? json_incref(a) : json_pack("[O]", a);
     json_t *y = json_is_array(b) ? json_incref(b) : json_pack("[O]", b);
-    json_t *out = join_lists(x, y, false);
+    json_t *out = join_lists(s, x, y, false);
     json_decref(x);
     json_decref(y);
     return out;
 }
 
 /* A keyword that both have. NULL: they can not be one. */
-static json_t *merge_keyword(const char *key, json_t *a, json_t *b)
+static json_t *merge_keyword(struct tern_schema *s, const char *key, json_t *a, json_t *b)
 {
     if (strcmp(key, "required") == 0)
-        return join_lists(a, b, false);
+        return join_lists(s, a, b, false);
     if (strcmp(key, "anyOf") == 0)
-        return cross(a, b);
+        return cross(s, a, b);
     if (strcmp(key, "not") == 0)
-        return json_equal(a, b) ? json_incref(a) : json_pack("{s:[O,O]}", "anyOf", a, b);
+        return json_equal(a, b) ? json_incref(a) : joined(s, "anyOf", a, b);
     if (strcmp(key, "pattern") == 0 || strcmp(key, "multipleOf") == 0)
-        return json_equal(a, b) ? json_incref(a) : join_all(a, b);
+        return json_equal(a, b) ? json_incref(a) : join_all(s, a, b);
     if (strcmp(key, "uniqueItems") == 0)
         return json_boolean(json_is_true(a) || json_is_true(b));
     if (strcmp(key, "propertyNames") == 0)
-        return both_or_false(a, b);
+        return both_or_false(s, a, b);
     if (strcmp(key, "enum") == 0)
-        return join_lists(a, b, true);
+        return join_lists(s, a, b, true);
     if (strcmp(key, "items") == 0 || strcmp(key, "additionalProperties") == 0)
-        return both_or_false(a, b);
+        return both_or_false(s, a, b);
     if (strcmp(key, "title") == 0 || strcmp(key, "description") == 0 || *key == '$' ||
         strcmp(key, "default") == 0 || strcmp(key, "examples") == 0 ||
         strcmp(key, "definitions") == 0 || json_equal(a, b))
@@ -227,7 +240,7 @@ json_t *tern_schema_merge(struct tern_schema *s, json_t *a, json_t *b, const cha
     if (tern_schema_types(a) && tern_schema_types(b) &&
         !(tern_schema_types(a) & tern_schema_types(b)))
         return json_false();
-    json_t *out = json_copy(a);
+    json_t *out = tern_schema_work(s, at, 100 + 64 * json_object_size(a)) ? json_copy(a) : NULL;
     if (!out || tern_schema_keep(s, out) == NULL)
         return NULL;
     if (items_meet(a, b)) {
@@ -238,7 +251,7 @@ json_t *tern_schema_merge(struct tern_schema *s, json_t *a, json_t *b, const cha
         json_t *mine = json_object_get(a, key), *merged;
         if (strcmp(key, "properties") == 0 || strcmp(key, "type") == 0)
             continue;
-        merged = mine ? merge_keyword(key, mine, value) : json_incref(value);
+        merged = mine ? merge_keyword(s, key, mine, value) : json_incref(value);
         if (!merged) {
             tern_schema_fail(s, at, "keyword '%s' stands in two schemas that both have to hold",
                              key);
@@ -258,7 +271,8 @@ json_t *tern_schema_merge(struct tern_schema *s, json_t *a, json_t *b, const cha
 static json_t *flatten_once(struct tern_schema *s, json_t *node, const char *at)
 {
     json_t *ref = json_object_get(node, "$ref"), *all = json_object_get(node, "allOf");
-    json_t *rest = json_copy(node), *out;
+    const bool goes_on = tern_schema_work(s, at, 100 + 64 * json_object_size(node));
+    json_t *rest = goes_on ? json_copy(node) : NULL, *out;
     if (!rest || tern_schema_keep(s, rest) == NULL)
         return NULL;
     if (ref) {
@@ -289,6 +303,23 @@ static json_t *flatten_once(struct tern_schema *s, json_t *node, const char *at)
     return out;
 }
 
+static json_t *flatten_all(struct tern_schema *s, json_t *node, const char *at)
+{
+    for (int hops = 0; node && json_is_object(node); hops++) {
+        if (hops == MOST_HOPS) {
+            tern_schema_fail(s, at, "a reference comes back to itself, or goes over more than "
+                             "%d others", MOST_HOPS);
+            return NULL;
+        }
+        json_t *const before = node;
+        const bool refers = json_object_get(node, "$ref") || json_object_get(node, "allOf");
+        node = refers ? flatten_once(s, node, at) : tern_schema_rewrite(s, node, at);
+        if (node == before && !refers)
+            break;
+    }
+    return node;
+}
+
 json_t *tern_schema_flatten(struct tern_schema *s, json_t *node, const char *at)
 {
     char address[32];
@@ -301,18 +332,15 @@ json_t *tern_schema_flatten(struct tern_schema *s, json_t *node, const char *at)
     }
     if (known)
         return json_array_get(known, 0);
-    json_object_set_new(s->flat_of, address, json_integer(1)); /* it is being worked on */
-    for (int hops = 0; node && json_is_object(node); hops++) {
-        if (hops == MOST_HOPS) {
-            tern_schema_fail(s, at, "a reference comes back to itself");
-            return NULL;
-        }
-        json_t *const before = node;
-        const bool refers = json_object_get(node, "$ref") || json_object_get(node, "allOf");
-        node = refers ? flatten_once(s, node, at) : tern_schema_rewrite(s, node, at);
-        if (node == before && !refers)
-            break;
+    if (s->n_flattened == MOST_FLATTENED) {
+        tern_schema_fail(s, at, "more than %d references and lists within one another",
+                         MOST_FLATTENED);
+        return NULL;
     }
+    json_object_set_new(s->flat_of, address, json_integer(1)); /* it is being worked on */
+    s->n_flattened++;
+    node = flatten_all(s, node, at);
+    s->n_flattened--;
     if (!node || node == from) {
         json_object_del(s->flat_of, address);
         return node;
@@ -337,10 +365,10 @@ static json_t *values_of(json_t *node)
     return out;
 }
 
-static bool no_common_value(json_t *a, json_t *b)
+static bool no_common_value(struct tern_schema *s, json_t *a, json_t *b)
 {
     json_t *x = values_of(a), *y = values_of(b);
-    json_t *common = x && y ? join_lists(x, y, true) : NULL;
+    json_t *common = x && y ? join_lists(s, x, y, true) : NULL;
     const bool none = common && !json_array_size(common);
     json_decref(x);
     json_decref(y);
@@ -377,14 +405,14 @@ bool tern_schema_disjoint(struct tern_schema *s, json_t *a, json_t *b, const cha
 {
     if (depth > MOST_DEPTH || s->failed)
         return false;
-    a = tern_schema_flatten(s, a, at);
-    b = tern_schema_flatten(s, b, at);
+    a = tern_schema_work(s, at, 400) ? tern_schema_flatten(s, a, at) : NULL;
+    b = a ? tern_schema_flatten(s, b, at) : NULL;
     if (!a || !b || json_is_false(a) || json_is_false(b))
         return a && b;
     if (!json_is_object(a) || !json_is_object(b))
         return false;
     const unsigned types = tern_schema_types(a) & tern_schema_types(b);
-    if (!types || no_common_value(a, b))
+    if (!types || no_common_value(s, a, b))
         return true;
     if (!(types & ~(unsigned)(TERN_SCHEMA_INTEGER | TERN_SCHEMA_NUMBER)))
         return apart(a, b, "minimum", "maximum") || apart(b, a, "minimum", "maximum");
@@ -394,13 +422,18 @@ bool tern_schema_disjoint(struct tern_schema *s, json_t *a, json_t *b, const cha
     const char *key;
     json_object_foreach(pa, key, value) {
         json_t *other = json_object_get(pb, key);
+        if (!tern_schema_work(s, at, 50 + json_array_size(json_object_get(a, "required"))))
+            return false;
         if ((requires(a, key) && is_closed(b, key)) ||
             (other && requires(a, key) && requires(b, key) &&
              tern_schema_disjoint(s, value, other, at, depth + 1)))
             return true;
     }
-    json_object_foreach(pb, key, value)
+    json_object_foreach(pb, key, value) {
+        if (!tern_schema_work(s, at, 50 + json_array_size(json_object_get(b, "required"))))
+            return false;
         if (requires(b, key) && is_closed(a, key))
             return true;
+    }
     return false;
 }

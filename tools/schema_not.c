@@ -190,7 +190,8 @@ json_t *tern_schema_negate(struct tern_schema *s, json_t *node, const char *at, 
     s->n_turning--;
     if (json_is_boolean(node))
         return json_is_true(node) ? json_false() : json_true();
-    if (depth > MOST_DEPTH || !json_is_object(node) || ++s->n_turned > MOST_TURNED)
+    if (depth > MOST_DEPTH || !json_is_object(node) || ++s->n_turned > MOST_TURNED ||
+        !tern_schema_work(s, at, 100 + 64 * json_object_size(node)))
         return NULL;
     struct turn t = {s, node, kept(s, json_array()), at, depth};
     json_object_foreach(node, key, value)

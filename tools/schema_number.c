@@ -320,7 +320,7 @@ static bool narrow_by_divisors(struct tern_schema *s, struct tern_pattern *p, js
         return false;
     add_multiples(&by, a, k);
     make_least(&by);
-    const bool ok = tern_pattern_meet(&met, p, &by, true) && n_edges(&met) <= MOST_EDGES;
+    const bool ok = tern_pattern_meet(&met, p, &by, true, s->work) && n_edges(&met) <= MOST_EDGES;
     tern_pattern_free(&by);
     tern_pattern_free(ok ? p : &met);
     *p = ok ? met : *p;
@@ -419,7 +419,7 @@ bool tern_schema_number(struct tern_schema *s, json_t *node, const char *at, boo
     add_bounded(&p, &low, &high, integer);
     const bool bounded = !low.none || !high.none;
     bool ok = !divisor || divide(s, &p, divisor, bounded, integer, at) ||
-              (!s->failed && tern_schema_drop(s, at, "multipleOf"));
+              (!s->failed && tern_schema_drop(s, at, "multipleOf", NULL));
     ok = ok && (!out || leave_out(s, &p, out, at));
     ok = ok && tern_schema_write_texts(s, &p, "\"\"", more);
     tern_pattern_free(&p);

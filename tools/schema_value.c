@@ -56,7 +56,7 @@ static int count_holds(const char *key, const json_t *bound, const json_t *value
                                         : (double)n <= json_number_value(bound);
 }
 
-static int pattern_holds(const json_t *pattern, const json_t *value)
+static int pattern_holds(struct tern_schema *s, const json_t *pattern, const json_t *value)
 {
     struct tern_pattern p;
     char why[TERN_ARGS_LINE];
@@ -64,7 +64,7 @@ static int pattern_holds(const json_t *pattern, const json_t *value)
         return 1;
     const tern_text text = {json_string_value(value), json_string_length(value)};
     const tern_text regex = {json_string_value(pattern), json_string_length(pattern)};
-    if (!json_is_string(pattern) || !tern_pattern_regex(&p, regex, why))
+    if (!json_is_string(pattern) || !tern_pattern_regex(&p, regex, s->work, why))
         return -1;
     /* What is read otherwise by others may be found where it is not found here, and no less. */
     const int holds = tern_pattern_has(&p, text);
@@ -129,19 +129,20 @@ bool tern_schema_is_among(const json_t *list, const json_t *value)
 }
 
 /* Lists of what all have to hold, as they are put together of several schemas. */
-static int listed_hold(const json_t *list, const json_t *value,
-                       int (*one)(const json_t *, const json_t *))
+static int listed_hold(struct tern_schema *s, const json_t *list, const json_t *value,
+                       int (*one)(struct tern_schema *, const json_t *, const json_t *))
 {
     int all = 1;
     if (!json_is_array(list))
-        return one(list, value);
+        return one(s, list, value);
     for (size_t i = 0; i < json_array_size(list); i++)
-        all = both_hold(all, one(json_array_get(list, i), value));
+        all = both_hold(all, one(s, json_array_get(list, i), value));
     return all;
 }
 
-static int multiple_holds(const json_t *divisor, const json_t *value)
+static int multiple_holds(struct tern_schema *s, const json_t *divisor, const json_t *value)
 {
+    (void)s;
     if (!json_is_number(value))
         return 1;
     if (!json_is_integer(divisor) || json_integer_value(divisor) <= 0)
@@ -176,6 +177,9 @@ int tern_schema_keyword_holds(struct tern_schema *s, json_t *node, const char *k
         return known ? holds : 1;
     if (strcmp(key, "type") == 0)
         return (tern_schema_types(node) & tern_schema_type_of(value)) != 0;
+    if ((strcmp(key, "enum") == 0 || strcmp(key, "const") == 0) &&
+        !tern_schema_work(s, "", 16 * tern_schema_weight(keyword)))
+        return -1;
     if (strcmp(key, "enum") == 0)
         return json_is_array(keyword) ? tern_schema_is_among(keyword, value) : -1;
     if (strcmp(key, "const") == 0) {
@@ -185,9 +189,9 @@ int tern_schema_keyword_holds(struct tern_schema *s, json_t *node, const char *k
         return holds;
     }
     if (strcmp(key, "pattern") == 0)
-        return listed_hold(keyword, value, pattern_holds);
+        return listed_hold(s, keyword, value, pattern_holds);
     if (strcmp(key, "multipleOf") == 0)
-        return listed_hold(keyword, value, multiple_holds);
+        return listed_hold(s, keyword, value, multiple_holds);
     if (strcmp(key, "required") == 0)
         return required_holds(keyword, value);
     if (strcmp(key, "properties") == 0)
@@ -212,7 +216,8 @@ int tern_schema_holds(struct tern_schema *s, json_t *node, const json_t *value, 
     s->n_turning--;
     if (json_is_boolean(node))
         return json_is_true(node);
-    if (!json_is_object(node) || depth > MOST_DEPTH || ++s->n_turned > 1 << 16)
+    if (!json_is_object(node) || depth > MOST_DEPTH || ++s->n_turned > 1 << 16 ||
+        !tern_schema_work(s, "", 200 + 50 * json_object_size(node)))
         return -1;
     json_object_foreach(node, key, keyword)
         all = both_hold(all, tern_schema_keyword_holds(s, node, key, value, depth));

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tern_out_open(&gbnf, -1);
     tern_out_open(&dropped, -1);
     const bool ok = tern_schema_write((tern_text){text, in.n}, &gbnf, lenient ? &dropped : NULL,
-                                      line);
+                                      NULL, line);
     require(ok == (line[0] == 0));
     free(text);
     if (ok) {

@@ -44,7 +44,8 @@ static tern_grammar *compile(struct fixture *f, const char *schema, struct tern_
     size_t used;
     f->line[0] = 0;
     tern_out_open(&gbnf, -1);
-    const bool ok = tern_schema_write((tern_text){schema, strlen(schema)}, &gbnf, dropped, f->line);
+    const bool ok = tern_schema_write((tern_text){schema, strlen(schema)}, &gbnf, dropped, NULL,
+                                      f->line);
     assert_true(ok == (f->line[0] == 0));
     if (ok && tern_grammar_compile((tern_memory){f->mem, MEMORY},
                                    (tern_memory){f->scratch, SCRATCH},
@@ -308,6 +309,93 @@ static void turning_round_is_bounded(void **state)
                     "\"then\":{\"required\":[\"b\"]}}", "'if'");
 }
 
+/* --- what asks for more work than anyone waits for --- */
+
+/* head, then `each` so many times with a comma between them, then tail; a @ is the number of the
+ * time, a ~ the next one's. */
+struct hostile { const char *head, *each, *tail; int n; const char *said; };
+
+static char *expanded(const struct hostile *h)
+{
+    char *out = malloc(strlen(h->head) + strlen(h->tail) + (size_t)h->n * (strlen(h->each) + 40) +
+                       1), *to = out + sprintf(out, "%s", h->head);
+    for (int i = 0; i < h->n; i++) {
+        if (i)
+            *to++ = ',';
+        for (const char *p = h->each; *p; p++)
+            if (*p == '@' || *p == '~')
+                to += sprintf(to, "%d", i + (*p == '~'));
+            else
+                *to++ = *p;
+    }
+    strcpy(to, h->tail);
+    return out;
+}
+
+static const struct hostile hostile[] = {
+    {"{\"properties\":{", "\"k@\":{\"type\":\"string\",\"pattern\":\"^(a?){900}a{900}$\"}", "}}",
+     60, "at #/properties/k0: keyword 'pattern': more than 100000000 steps of work"},
+    {"{\"type\":\"object\",\"patternProperties\":{", "\"^(a?){900}a{900}@$\":{}", "}}", 60,
+     "at #: keyword 'patternProperties': more than 100000000 steps of work"},
+    {"{\"prefixItems\":[", "{\"type\":\"string\",\"pattern\":\"^[a-z]{300}[A-Z]*@$\"}", "]}", 3000,
+     "at #/prefixItems/"},
+    {"{\"allOf\":[", "{\"properties\":{\"k@\":{\"type\":\"null\"}}}", "]}", 9000, "steps of work"},
+    {"{\"allOf\":[", "{\"properties\":{\"k\":{\"minLength\":@}}}", "]}", 20000, "steps of work"},
+    {"{\"type\":\"string\",\"allOf\":[", "{\"not\":{\"const\":\"v@\"}}", "]}", 20000,
+     "steps of work"},
+    {"{\"allOf\":[{\"enum\":[", "\"v@\"", "]},{\"enum\":[1,2,3]},{\"enum\":[1,2]}]}", 2000000,
+     "steps of work"},
+    {"{\"oneOf\":[", "{\"type\":\"integer\",\"minimum\":@,\"maximum\":@}", "]}", 3000,
+     "steps of work"},
+    {"{\"type\":\"object\",\"properties\":{", "\"k@\":{\"type\":\"null\"}", "},"
+     "\"additionalProperties\":false}", 9000, "at #: more than 8192 schemas within it"},
+    {"{\"anyOf\":[", "{\"type\":\"object\",\"properties\":{\"k@\":{\"const\":@}}}", "]}", 9000,
+     "more than 8192 schemas within it"},
+    {"{\"$ref\":\"#/$defs/d0\",\"$defs\":{", "\"d@\":{\"allOf\":[{\"$ref\":\"#/$defs/d~\"}]}",
+     ",\"d20000\":{}}}", 20000, "more than 128 references and lists within one another"},
+    {"{\"$ref\":\"#/$defs/d0\",\"$defs\":{", "\"d@\":{\"not\":{\"$ref\":\"#/$defs/d~\"}}",
+     ",\"d20000\":{}}}", 20000, "more than 128 references and lists within one another"},
+    {"{\"properties\":{", "\"k@\":{\"type\":\"object\",\"maxProperties\":50}", "}}", 300,
+     "its grammar takes more than 4194304 bytes of text"},
+    {"{\"type\":\"object\",\"minProperties\":2,\"properties\":{", "\"k@\":{}", "}}", 20000,
+     "at #: keyword 'minProperties' can not be enforced: members times their most number"},
+};
+
+static void the_work_that_a_schema_makes_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
+        char *schema = expanded(&hostile[i]);
+        const clock_t start = clock();
+        expect_wrong(f, schema, hostile[i].said);
+        assert_non_null(strstr(f->line, "schema: at #"));
+        assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 5.0);
+        free(schema);
+    }
+}
+
+static bool leaves_at_once(void *asked)
+{
+    ++*(int *)asked;
+    return true;
+}
+
+static void it_ends_where_nobody_waits_for_it(void **state)
+{
+    struct fixture *f = *state;
+    static struct tern_out gbnf;
+    char *schema = expanded(&hostile[0]);
+    int asked = 0;
+    struct tern_effort effort = {.left = leaves_at_once, .self = &asked};
+    tern_out_open(&gbnf, -1);
+    assert_false(tern_schema_write((tern_text){schema, strlen(schema)}, &gbnf, NULL, &effort,
+                                   f->line));
+    assert_int_equal(asked, 1);
+    assert_in_range(effort.steps, 0, 2 * TERN_EFFORT_ASKS);
+    tern_out_free(&gbnf);
+    free(schema);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +411,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(large_bounds_are_counted_at_any_depth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_tools_are_one_grammar, set_up, tear_down),
         cmocka_unit_test_setup_teardown(turning_round_is_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_work_that_a_schema_makes_is_bounded, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(it_ends_where_nobody_waits_for_it, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

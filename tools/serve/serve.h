@@ -19,6 +19,7 @@
 #define TERN_SERVE_H
 
 #include "tools/chat_prompt.h"
+#include "tools/effort.h"
 #include "tools/out.h"
 #include "tools/serve/http.h"
 #include "tools/serve/json_arena.h"
@@ -113,6 +114,7 @@ struct tern_call {
     json_t *body;           /* NULL where the route takes none */
     struct tern_out *out;   /* the kitchen's writer; see tern_call_begin */
     const char *param;      /* the field that the prompt is in; NULL: messages or prompt */
+    struct tern_effort effort; /* of its schemas; ended where the client leaves */
     bool answered;
 };
 

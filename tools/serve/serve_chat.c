@@ -328,7 +328,7 @@ static bool prepare_reply(struct tern_call *c, struct tern_reply_plan *p, json_t
 {
     char line[TERN_ARGS_LINE] = "";
     struct tern_chat_prompt prompt = {0};
-    struct tern_reply_request r = {0};
+    struct tern_reply_request r = {.work = &c->effort};
     const struct tern_server *s = c->server;
     if (!read_request(c, tools, &r))
         return false;

@@ -49,10 +49,17 @@ static bool read_body(struct tern_call *c)
            tern_call_fail(c, 400, NULL, "invalid_json", "the body is a list, an object needed");
 }
 
+static bool nobody_waits(void *job)
+{
+    const struct tern_job *j = job;
+    return atomic_load(&j->x->gone) || atomic_load(&j->server->stopping);
+}
+
 static void cook(struct tern_server *s, struct tern_job *j)
 {
     enum { KEPT = 1 << 20 };
-    struct tern_call c = {.server = s, .job = j, .x = j->x, .out = &s->kitchen_out};
+    struct tern_call c = {.server = s, .job = j, .x = j->x, .out = &s->kitchen_out,
+                          .effort = {.left = nobody_waits, .self = j}};
     j->created = (int64_t)time(NULL);
     const bool run = !atomic_load(&j->x->gone) && read_body(&c) && j->route->prepare(&c) &&
                      !c.answered;

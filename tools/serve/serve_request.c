@@ -361,12 +361,14 @@ bool tern_request_constraint(struct tern_call *c)
         tern_schema_write_object(&gbnf);
     } else if (format.schema) {
         schema = json_dumps(format.schema, JSON_COMPACT);
-        ok = schema && tern_schema_write((tern_text){schema, strlen(schema)}, &gbnf, NULL, line);
+        ok = schema && tern_schema_write((tern_text){schema, strlen(schema)}, &gbnf, NULL,
+                                         &c->effort, line);
     } else {
         tern_out_put(&gbnf, format.grammar.data, format.grammar.size);
     }
-    ok = ok && tern_constraint_compile(&c->job->constraint, (tern_text){gbnf.grown, gbnf.n},
-                                       c->server->session.model, line);
+    ok = ok && !tern_effort_left(&c->effort) &&
+         tern_constraint_compile(&c->job->constraint, (tern_text){gbnf.grown, gbnf.n},
+                                 c->server->session.model, line);
     c->job->options.grammar = c->job->constraint.grammar;
     tern_out_free(&gbnf);
     tern_json_drop(schema);
