@@ -20,6 +20,7 @@ void tern_scheduler_add(struct tern_engine *e, struct tern_sequence *s)
     struct tern_scheduler *sch = &e->parts.scheduler;
     s->running = true;
     s->age = ++sch->clock;
+    s->came = sch->n_rows;
     sch->order[sch->n_running++] = tern_slot_of(e, s);
 }
 
@@ -239,14 +240,39 @@ static void give(struct tern_engine *e, struct tern_sequence *s, uint32_t n, str
 
 /* Turns go round: the walk starts one further with every second step, since a step may belong
  * to prompts or to the others by turns. */
-static void give_to_all(struct tern_engine *e, bool prompts, struct shares *left)
+static void give_to_others(struct tern_engine *e, struct shares *left)
 {
     const struct tern_scheduler *sch = &e->parts.scheduler;
     for (uint32_t i = 0; i < sch->n_running; i++) {
         struct tern_sequence *s = running(e, (sch->start / 2 + i) % sch->n_running);
-        if (!s->admitted || is_prompt(s) != prompts)
-            continue;
-        give(e, s, s->n_tokens - s->n_computed, left);
+        if (s->admitted && !is_prompt(s))
+            give(e, s, s->n_tokens - s->n_computed, left);
+    }
+}
+
+/* In the order of their places, and of age where these are equal. */
+static void give_to_prompts(struct tern_engine *e, struct shares *left)
+{
+    uint64_t last = 0;
+    for (uint32_t next = 0; left->rows;) {
+        struct tern_sequence *first = NULL;
+        uint64_t least = UINT64_MAX;
+        uint32_t at = 0;
+        for (uint32_t i = 0; i < e->parts.scheduler.n_running; i++) {
+            struct tern_sequence *s = running(e, i);
+            const uint64_t place = s->came + 2 * (uint64_t)(s->n_tokens - s->n_computed);
+            if (!s->admitted || !is_prompt(s) || place >= least || place < last ||
+                (place == last && i < next))
+                continue;
+            least = place;
+            first = s;
+            at = i;
+        }
+        if (!first)
+            return;
+        give(e, first, first->n_tokens - first->n_computed, left);
+        last = least;
+        next = at + 1;
     }
 }
 
@@ -264,12 +290,12 @@ static void share_out(struct tern_engine *e)
     const uint32_t kept = prompts && left.logits > 1;
     const bool prompts_first = prompts && !kept && sch->start % 2;
     if (prompts_first)
-        give_to_all(e, true, &left);
+        give_to_prompts(e, &left);
     left.logits -= kept;
-    give_to_all(e, false, &left);
+    give_to_others(e, &left);
     left.logits += kept;
     if (!prompts_first)
-        give_to_all(e, true, &left);
+        give_to_prompts(e, &left);
 }
 
 static tern_status take_turns(struct tern_engine *e)
@@ -286,6 +312,8 @@ static tern_status take_turns(struct tern_engine *e)
             return status;
         if (got)
             sch->turns[sch->n_turns++] = (struct tern_turn){slot, got};
+        else /* behind all prompts there are, so that each is tried */
+            s->came = sch->n_rows + 2 * (uint64_t)e->limits.n_ctx;
     }
     return TERN_OK;
 }
@@ -295,7 +323,7 @@ tern_status tern_schedule(struct tern_engine *e)
     struct tern_scheduler *sch = &e->parts.scheduler;
     sch->n_turns = 0;
     admit_all(e);
-    /* Those whose turn it is may all lack blocks; the oldest, which never does, comes round. */
+    /* Those whose turn it is may all lack blocks; the oldest, which never does, comes to it. */
     for (uint32_t i = 0; i < 2 * sch->n_running && !sch->n_turns; i++) {
         sch->start++;
         share_out(e);

@@ -1,8 +1,11 @@
 /* scheduler.h: which sequences get rows in the next step, and whose blocks are taken.
  *
  * Order of service: a sequence that needs one row (it is generating) comes before those that
- * need many, whose prompts share what is left of the step. Where rows or logits do not suffice
- * for all, turns go round, so nobody starves.
+ * need many, whose prompts have what is left of the step. Where rows or logits do not suffice for
+ * all that generate, turns go round. Prompts go one after the other, the shortest first: that
+ * brings most first tokens soonest, and prompts that end one by one leave work beside which others
+ * generate. Two rows of what a prompt lacks count as much as one row computed since it came: who
+ * comes later may pass it, but not for long, so nobody starves.
  *
  * Order of blocks: age, the number of its feed. Who lacks blocks takes them first from idle
  * sequences, the longest idle first, then from the youngest running one that is younger than
@@ -27,6 +30,7 @@ struct tern_scheduler {
     struct tern_turn *turns; /* [n_seqs] the step, oldest first */
     uint32_t n_running, n_turns, start;
     uint64_t clock, n_preempted;
+    uint64_t n_rows;         /* computed by all steps: the time by which prompts wait */
 };
 
 void tern_scheduler_lay_out(struct tern_arena *a, struct tern_scheduler *s,

@@ -28,6 +28,7 @@ struct tern_sequence {
     bool preempted;             /* its blocks were taken since it was fed */
     bool pinned;                /* the call being made works on it: its blocks stay */
     uint64_t age;               /* number of the feed that set it running: lower is older */
+    uint64_t came;              /* the scheduler's n_rows at that feed, or when it had no block */
     uint64_t used;              /* when it last ran: which idle one loses its blocks first */
 
     tern_token *tokens;         /* [n_ctx] */

@@ -49,6 +49,7 @@ void tern_batch_settle(struct tern_engine *e, struct tern_sequence *s, uint32_t 
     struct tern_kv *kv = &e->parts.kv;
     const uint32_t slot = tern_slot_of(e, s);
     s->n_computed += n_rows;
+    e->parts.scheduler.n_rows += n_rows;
     if (!s->options.no_kv_sharing)
         tern_kv_index(kv, slot, s->tokens, s->n_computed);
     tern_kv_slide(kv, slot, s->n_computed);

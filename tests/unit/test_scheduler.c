@@ -414,78 +414,6 @@ static void a_step_has_no_more_rows_than_it_may_have(void **state)
     free(log);
 }
 
-/* Steps until each of the prompts has its first event, while the others generate. */
-static void nobody_starves(const tern_limits *limits, int32_t n_prompt_logprobs,
-                           uint32_t most_steps)
-{
-    struct trace_rig rig;
-    struct trace_log *log = calloc(1, sizeof *log);
-    tern_token p[60];
-    tern_seq seqs[6];
-    bool began[6] = {false};
-    set_up(&rig, limits);
-    make_prompt(p, 60, 3);
-    tern_seq_options o = trace_greedy();
-    for (uint32_t i = 0; i < 6; i++) {
-        o.n_prompt_logprobs = i < 3 ? 0 : n_prompt_logprobs;
-        assert_int_equal(tern_seq_open(rig.engine, &o, &seqs[i]), TERN_OK);
-        assert_int_equal(tern_seq_feed(rig.engine, seqs[i], p + i, i < 3 ? 1 : 50), TERN_OK);
-    }
-    uint32_t n = 0, steps = 0;
-    while (n < 6 && steps++ < most_steps) {
-        const uint32_t from = log->n;
-        (void)trace_drive(&rig, log, 16, 1);
-        for (uint32_t i = from; i < log->n; i++)
-            for (uint32_t k = 0; k < 6; k++)
-                if (log->items[i].event.seq == seqs[k] && !began[k]) {
-                    began[k] = true;
-                    n++;
-                }
-    }
-    assert_int_equal(n, 6);
-    assert_true(rig.trace->most_rows <= limits->chunk);
-    assert_null(rig.trace->fault);
-    trace_close(&rig);
-    free(log);
-}
-
-static void nobody_starves_however_small_a_step_is(void **state)
-{
-    (void)state;
-    nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 1}, 0, 320);
-    nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 2}, 0, 200);
-    nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 8, .n_logit_rows = 1}, 0, 50);
-    nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 64, .n_logit_rows = 2}, 0,
-                   12);
-    /* Each row of these prompts wants logits, and is an event. */
-    nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 64, .n_logit_rows = 2}, -1,
-                   12);
-    nobody_starves(&(tern_limits){.n_ctx = 500, .n_seqs = 6, .chunk = 64, .n_logit_rows = 1}, -1,
-                   24);
-}
-
-static void a_long_prompt_does_not_hold_up_those_that_generate(void **state)
-{
-    (void)state;
-    struct trace_rig rig;
-    struct trace_log *log = calloc(1, sizeof *log);
-    tern_token p[400];
-    make_prompt(p, 400, 3);
-    set_up(&rig, &(tern_limits){.n_ctx = 500, .n_seqs = 3, .chunk = 32});
-    const tern_seq a = start(&rig, p, 1, 0);
-    (void)trace_drive(&rig, log, 16, 1);
-    const tern_seq b = start(&rig, p, 400, 1), c = start(&rig, p + 5, 20, 1);
-    (void)trace_drive(&rig, log, 16, 5);
-    assert_int_equal(trace_matches(&rig, log, a, p, 1), 6);     /* one a step */
-    assert_int_equal(trace_matches(&rig, log, c, p + 5, 20), 1); /* a share of the steps */
-    assert_int_equal(trace_matches(&rig, log, b, p, 400), 0);
-    (void)trace_drive(&rig, log, 16, 10);
-    assert_int_equal(trace_matches(&rig, log, b, p, 400), 1);
-    assert_true(rig.trace->most_rows == 32);
-    trace_close(&rig);
-    free(log);
-}
-
 /* The tokens that a seeded request draws, alone or beside others. */
 static void draw(const tern_limits *limits, uint32_t n_others, bool warm, tern_token *out)
 {
@@ -577,8 +505,6 @@ int main(void)
         cmocka_unit_test(who_is_too_young_to_take_a_block_waits_with_what_it_has),
         cmocka_unit_test(the_longest_idle_loses_its_blocks_first),
         cmocka_unit_test(a_step_has_no_more_rows_than_it_may_have),
-        cmocka_unit_test(nobody_starves_however_small_a_step_is),
-        cmocka_unit_test(a_long_prompt_does_not_hold_up_those_that_generate),
         cmocka_unit_test(a_seeded_request_draws_the_same_in_any_company),
         cmocka_unit_test(room_for_one_event_loses_none),
     };

@@ -16,7 +16,8 @@ struct engine {
     struct tern_out *o;
     struct tern_job *opening; /* not all of its choices have begun */
     uint32_t n_running;
-    double row_ns; /* what a row of a prompt takes; 0: not known */
+    /* What a step without prompts takes, and a row of a prompt beside it; 0: not known. */
+    double base_ns, row_ns;
 };
 
 static void end_choice(struct engine *e, struct tern_choice *c)
@@ -227,41 +228,52 @@ static void take_event(struct engine *e, const tern_event *event)
     end_job_if_done(e, j);
 }
 
-/* Rows in the cache of all that runs, and whether some of it generates. */
-static uint64_t rows_computed(const struct engine *e, bool *generates)
+/* Rows in the cache of all that runs, and how many of them generate. */
+static uint64_t rows_computed(const struct engine *e, uint32_t *n_generate)
 {
     uint64_t n = 0;
     tern_seq_info info;
-    *generates = false;
+    *n_generate = 0;
     for (uint32_t i = 0; i < e->n_running; i++) {
         if (tern_seq_describe(e->s->session.engine, e->s->running[i]->seq, &info) != TERN_OK)
             continue;
         n += info.n_computed;
-        *generates |= info.n_generated > 0;
+        *n_generate += info.n_generated > 0;
     }
     return n;
 }
 
-/* How many rows the next step may have, so that no stream waits longer for its token than a person
- * notices, whatever this machine and this model are; with no stream to wait, more is faster. */
-static void bound_step(struct engine *e, bool generates)
+/* How many rows of prompts the next step may have, so that no stream waits longer for its token
+ * than a person notices, whatever this machine and this model are, and with room for a machine
+ * that is held up by others; with no stream to wait, more is faster. */
+static void bound_step(struct engine *e, uint32_t n_generate)
 {
     enum { FIRST = 32, LEAST = 16 };
-    const double most_ns = generates ? 0.14e9 : 0.4e9;
+    const double most_ns = n_generate ? 0.18e9 : 0.4e9;
     uint32_t rows = FIRST;
-    if (e->row_ns > 0)
-        rows = (uint32_t)(most_ns / e->row_ns);
+    if (e->row_ns > 0 && most_ns > e->base_ns)
+        rows = (uint32_t)((most_ns - e->base_ns) / e->row_ns);
     tern_step_rows(e->s->session.engine, e->n_running + (rows > LEAST ? rows : LEAST));
 }
 
-/* Steps that are mostly prompts tell what a row takes; what is found by its prefix took nothing. */
-static void learn(struct engine *e, uint64_t rows, uint64_t ns)
+/* A figure that one held-up step does not spoil. */
+static void learn_one(double *known, double one)
 {
-    enum { SOME = 24 };
-    if (rows < e->n_running + SOME || rows > e->s->session.plan.limits.chunk)
+    if (*known > 0 && one > 2 * *known)
+        one = 2 * *known;
+    *known += (*known > 0 ? 0.25 : 1) * (one - *known);
+}
+
+/* What is found by its prefix took nothing, and is more than a step may have. */
+static void learn(struct engine *e, uint64_t rows, uint32_t n_generate, uint64_t ns)
+{
+    enum { SOME = 12 };
+    if (rows > e->s->session.plan.limits.chunk || rows < n_generate)
         return;
-    const double one = (double)ns / (double)rows;
-    e->row_ns = e->row_ns > 0 ? 0.5 * e->row_ns + 0.5 * one : one;
+    if (rows == n_generate)
+        learn_one(&e->base_ns, (double)ns);
+    else if (rows >= n_generate + SOME && (double)ns > e->base_ns)
+        learn_one(&e->row_ns, ((double)ns - e->base_ns) / (double)(rows - n_generate));
 }
 
 static bool step(struct engine *e)
@@ -269,13 +281,13 @@ static bool step(struct engine *e)
     enum { EVENTS = 64 };
     tern_event events[EVENTS];
     size_t n = 0;
-    bool generates;
-    const uint64_t before = rows_computed(e, &generates);
-    bound_step(e, generates);
+    uint32_t n_generate, n_after;
+    const uint64_t before = rows_computed(e, &n_generate);
+    bound_step(e, n_generate);
     const uint64_t from = tern_os_now_ns();
     const tern_status status = tern_step(e->s->session.engine, events, EVENTS, &n);
     const uint64_t ns = tern_os_now_ns() - from;
-    learn(e, rows_computed(e, &generates) - before, ns);
+    learn(e, rows_computed(e, &n_after) - before, n_generate, ns);
     atomic_fetch_add(&e->s->counts.busy_ns, ns);
     atomic_fetch_add(&e->s->counts.steps, 1);
     for (size_t i = 0; i < n; i++)
