@@ -22,6 +22,8 @@ static void install_vnni(struct tern_kernels *k)
     k->matmul_mxfp4 = tern_matmul_mxfp4_avx512_vnni;
     k->matmul_tq2_0 = tern_matmul_tq2_0_avx512_vnni;
     k->matmul_codes = tern_matmul_codes_avx512_vnni;
+    k->scores_q8_0 = tern_scores_q8_0_avx512_vnni;
+    k->scores_q4_0 = tern_scores_q4_0_avx512_vnni;
 }
 
 static void install_amx(struct tern_kernels *k)

@@ -37,6 +37,8 @@
 #define tern_matmul_q4_1_amx_int8 emulated_q4_1_amx
 #define tern_matmul_q5_0_amx_int8 emulated_q5_0_amx
 #define tern_matmul_q5_1_amx_int8 emulated_q5_1_amx
+#define tern_scores_q8_0_avx512_vnni emulated_scores_q8_0_vnni
+#define tern_scores_q4_0_avx512_vnni emulated_scores_q4_0_vnni
 #define tern_matmul_q8_0_amx_int8 emulated_q8_0_amx
 #define tern_matmul_q4_k_amx_int8 emulated_q4_k_amx
 #define tern_matmul_q5_k_amx_int8 emulated_q5_k_amx

@@ -24,6 +24,10 @@ void tern_install_avx512_vnni(struct tern_kernels *k)
     k->silu_mul = tern_silu_mul_avx512_vnni;
     k->gelu_mul = tern_gelu_mul_avx512_vnni;
     k->softcap = tern_softcap_avx512_vnni;
+    k->scores_f32 = tern_scores_f32_avx512_vnni;
+    k->scores_f16 = tern_scores_f16_avx512_vnni;
+    k->scores_q8_0 = tern_scores_q8_0_avx512_vnni;
+    k->scores_q4_0 = tern_scores_q4_0_avx512_vnni;
     k->softmax = tern_softmax_avx512_vnni;
     k->values_f32 = tern_values_f32_avx512_vnni;
     k->values_f16 = tern_values_f16_avx512_vnni;

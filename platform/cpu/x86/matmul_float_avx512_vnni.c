@@ -6,6 +6,7 @@
  * of several tokens, or of several panels where there is one token. */
 #include "platform/cpu/x86/lanes_avx512_vnni.h"
 
+#include "platform/cpu/x86/scores_avx512_vnni.h"
 #include "platform/cpu/x86/x86.h"
 
 enum {
@@ -21,8 +22,11 @@ struct float_tile {
     size_t panel_bytes, n_k;
     const float *x;
     size_t x_stride;
+    const float *from; /* where the chains go on from, dst or zeros */
+    size_t from_stride;
     float *dst;
     size_t dst_stride;
+    float scale; /* of what the chains come to */
 };
 
 typedef floats load_16(const uint8_t *p);
@@ -38,9 +42,12 @@ TERN_INLINE floats load_bf16(const uint8_t *p)
     return as_floats(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }
 
-/* One panel by n_tokens, a constant. resume: the chains go on from dst. */
+/* Chains of a panel begin here, all tokens' alike. */
+static const float zeros[TERN_PANEL_ROWS];
+
+/* One panel by n_tokens, a constant. */
 TERN_INLINE void tokens_by_1(load_16 *load, size_t bytes, const struct float_tile *t,
-                             size_t n_tokens, bool resume)
+                             size_t n_tokens)
 {
     floats acc[FLOAT_TILE];
     const float *x[FLOAT_TILE];
@@ -48,7 +55,7 @@ TERN_INLINE void tokens_by_1(load_16 *load, size_t bytes, const struct float_til
     for (size_t i = 0; i < n_tokens; i++) {
         x[i] = t->x + i * t->x_stride;
         __asm__("" : "+r"(x[i])); /* pointers, not differences of many kinds */
-        acc[i] = resume ? load_floats(t->dst + i * t->dst_stride) : all_floats(0);
+        acc[i] = load_floats(t->from + i * t->from_stride);
     }
     const uint8_t *w = t->w;
     for (size_t k = 0; k < t->n_k; k++, w += TERN_PANEL_ROWS * bytes) {
@@ -59,7 +66,7 @@ TERN_INLINE void tokens_by_1(load_16 *load, size_t bytes, const struct float_til
     }
     TERN_UNROLL
     for (size_t i = 0; i < n_tokens; i++)
-        store_floats(t->dst + i * t->dst_stride, acc[i]);
+        store_floats(t->dst + i * t->dst_stride, multiply(acc[i], all_floats(t->scale)));
 }
 
 /* One token by FLOAT_PANELS panels. */
@@ -82,30 +89,54 @@ TERN_INLINE void panels_by_1(load_16 *load, size_t bytes, const struct float_til
 }
 
 /* One panel, any number of tokens, in tiles as even as can be. */
-TERN_INLINE void float_panel(load_16 *load, size_t bytes, struct float_tile t, size_t n_tokens,
-                             bool resume)
+TERN_INLINE void float_panel(load_16 *load, size_t bytes, struct float_tile t, size_t n_tokens)
 {
     while (n_tokens > 0) {
         const size_t n_tiles = (n_tokens + FLOAT_TILE - 1) / FLOAT_TILE;
         const size_t n = (n_tokens + n_tiles - 1) / n_tiles;
         switch (n) {
-        case 1: tokens_by_1(load, bytes, &t, 1, resume); break;
-        case 2: tokens_by_1(load, bytes, &t, 2, resume); break;
-        case 3: tokens_by_1(load, bytes, &t, 3, resume); break;
-        case 4: tokens_by_1(load, bytes, &t, 4, resume); break;
-        case 5: tokens_by_1(load, bytes, &t, 5, resume); break;
-        case 6: tokens_by_1(load, bytes, &t, 6, resume); break;
-        case 7: tokens_by_1(load, bytes, &t, 7, resume); break;
-        case 8: tokens_by_1(load, bytes, &t, 8, resume); break;
-        case 9: tokens_by_1(load, bytes, &t, 9, resume); break;
-        case 10: tokens_by_1(load, bytes, &t, 10, resume); break;
-        case 11: tokens_by_1(load, bytes, &t, 11, resume); break;
-        default: tokens_by_1(load, bytes, &t, 12, resume); break;
+        case 1: tokens_by_1(load, bytes, &t, 1); break;
+        case 2: tokens_by_1(load, bytes, &t, 2); break;
+        case 3: tokens_by_1(load, bytes, &t, 3); break;
+        case 4: tokens_by_1(load, bytes, &t, 4); break;
+        case 5: tokens_by_1(load, bytes, &t, 5); break;
+        case 6: tokens_by_1(load, bytes, &t, 6); break;
+        case 7: tokens_by_1(load, bytes, &t, 7); break;
+        case 8: tokens_by_1(load, bytes, &t, 8); break;
+        case 9: tokens_by_1(load, bytes, &t, 9); break;
+        case 10: tokens_by_1(load, bytes, &t, 10); break;
+        case 11: tokens_by_1(load, bytes, &t, 11); break;
+        default: tokens_by_1(load, bytes, &t, 12); break;
         }
         t.x += n * t.x_stride;
+        t.from += n * t.from_stride;
         t.dst += n * t.dst_stride;
         n_tokens -= n;
     }
+}
+
+/* GCC would make copies for callers whose strides and scales it knows. */
+#ifdef __clang__
+#define ONE_COPY __attribute__((noinline))
+#else
+#define ONE_COPY __attribute__((noinline, noclone))
+#endif
+
+typedef void panel_fn(const struct float_tile *t, size_t n_tokens);
+
+static ONE_COPY void panel_f32(const struct float_tile *t, size_t n_tokens)
+{
+    float_panel(load_f32, 4, *t, n_tokens);
+}
+
+static ONE_COPY void panel_f16(const struct float_tile *t, size_t n_tokens)
+{
+    float_panel(load_f16, 2, *t, n_tokens);
+}
+
+static ONE_COPY void panel_bf16(const struct float_tile *t, size_t n_tokens)
+{
+    float_panel(load_bf16, 2, *t, n_tokens);
 }
 
 /* Many tokens go in groups whose activations stay in the second cache. */
@@ -123,13 +154,13 @@ TERN_INLINE struct float_tile tile_at(const struct tern_matmul *m, size_t panel,
     return (struct float_tile){
         .w = m->panels + panel * m->panel_bytes, .panel_bytes = m->panel_bytes, .n_k = m->n_cols,
         .x = m->acts->x + token * m->acts->x_stride, .x_stride = m->acts->x_stride,
-        .dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * panel,
-        .dst_stride = m->dst_stride,
+        .from = zeros, .dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * panel,
+        .dst_stride = m->dst_stride, .scale = 1,
     };
 }
 
-TERN_INLINE void matmul_floats(load_16 *load, size_t bytes, const struct tern_matmul *m,
-                               size_t first, size_t n)
+TERN_INLINE void matmul_floats(load_16 *load, size_t bytes, panel_fn *panel,
+                               const struct tern_matmul *m, size_t first, size_t n)
 {
     const size_t n_tokens = m->acts->n_tokens, group = group_of(m), end = first + n;
     size_t p = first;
@@ -138,24 +169,58 @@ TERN_INLINE void matmul_floats(load_16 *load, size_t bytes, const struct tern_ma
         panels_by_1(load, bytes, &t);
     }
     for (size_t token = 0; token < n_tokens; token += group)
-        for (size_t i = p; i < end; i++)
-            float_panel(load, bytes, tile_at(m, i, token),
-                        n_tokens - token < group ? n_tokens - token : group, false);
+        for (size_t i = p; i < end; i++) {
+            const struct float_tile t = tile_at(m, i, token);
+            panel(&t, n_tokens - token < group ? n_tokens - token : group);
+        }
 }
 
 void tern_matmul_f32_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_floats(load_f32, 4, m, first, n);
+    matmul_floats(load_f32, 4, panel_f32, m, first, n);
 }
 
 void tern_matmul_f16_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_floats(load_f16, 2, m, first, n);
+    matmul_floats(load_f16, 2, panel_f16, m, first, n);
 }
 
 void tern_matmul_bf16_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_floats(load_bf16, 2, m, first, n);
+    matmul_floats(load_bf16, 2, panel_bf16, m, first, n);
+}
+
+/* Few rows are left to AVX2's kernels, which take several panels at a time: 16 lanes of one would
+ * wait for their own sums. */
+enum { MANY_ROWS = 7 };
+
+TERN_INLINE void scores_floats(panel_fn *panel, const struct tern_scores *s)
+{
+    for (size_t b = s->first; b < s->last; b++) {
+        const struct float_tile t = {
+            .w = s->block[b], .n_k = s->n_cols, .x = s->acts->x, .x_stride = s->acts->x_stride,
+            .from = zeros, .dst = s->s + TERN_PANEL_ROWS * b, .dst_stride = TERN_CHUNK,
+            .scale = s->scale,
+        };
+        ask_ahead(s, b);
+        panel(&t, s->acts->n_tokens);
+    }
+}
+
+void tern_scores_f32_avx512_vnni(const struct tern_scores *s)
+{
+    if (s->acts->n_tokens < MANY_ROWS)
+        tern_scores_f32_avx2(s);
+    else
+        scores_floats(panel_f32, s);
+}
+
+void tern_scores_f16_avx512_vnni(const struct tern_scores *s)
+{
+    if (s->acts->n_tokens < MANY_ROWS)
+        tern_scores_f16_avx2(s);
+    else
+        scores_floats(panel_f16, s);
 }
 
 /* Rows are the inner loop, as in the panel. */
@@ -185,12 +250,15 @@ void tern_matmul_exact_avx512_vnni(const struct tern_matmul *m, size_t first, si
                                     m->format->n_bytes, (uint32_t)((s + i) % each), c);
                 floats_of(c, m->format->has_min, w + i * TERN_SUB * TERN_PANEL_ROWS);
             }
-            const struct float_tile t = {
-                .w = (const uint8_t *)w, .n_k = n_now * TERN_SUB,
-                .x = a->x + s * TERN_SUB, .x_stride = a->x_stride,
-                .dst = m->dst + TERN_PANEL_ROWS * p, .dst_stride = m->dst_stride,
-            };
-            float_panel(load_f32, 4, t, a->n_tokens, s > 0);
+            struct float_tile t = tile_at(m, p, 0);
+            t.w = (const uint8_t *)w;
+            t.n_k = n_now * TERN_SUB;
+            t.x += s * TERN_SUB;
+            if (s > 0) {
+                t.from = t.dst;
+                t.from_stride = t.dst_stride;
+            }
+            panel_f32(&t, a->n_tokens);
         }
     }
 }

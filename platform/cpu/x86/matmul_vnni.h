@@ -113,11 +113,13 @@ struct tern_expanded {
 enum {
     EXPANDED_BYTES = 20480,
     MAX_EXPANDED = EXPANDED_BYTES / sizeof(struct tern_expanded) / 4 * 4,
-    SIDE_BYTES = 768, /* of the scratch, for each block of 32 columns */
+    SIDE_BYTES = 1088, /* of the scratch, for each block of 32 columns */
     /* Activations of a group of tokens should stay in the second cache while panels pass: CPUs
      * with these instructions have 1 MB and more of it, and threads of a core share them. */
-    GROUP_BYTES = 1024 * 1024, GROUP_TOKENS = 96, GROUP_TOKENS_HALVES = 64,
+    GROUP_BYTES = 1024 * 1024, GROUP_TOKENS = 132, GROUP_TOKENS_HALVES = 80,
 };
+_Static_assert(GROUP_TOKENS % TILE_TOKENS == 0 && GROUP_TOKENS_HALVES % TILE_TOKENS_HALVES == 0,
+               "groups are filled up to whole tiles");
 _Static_assert(GROUP_TOKENS * 2 * sizeof(int32_t) <= SIDE_BYTES, "scratch");
 _Static_assert(GROUP_TOKENS_HALVES * 3 * sizeof(int32_t) <= SIDE_BYTES, "scratch");
 _Static_assert(TERN_MATMUL_SCRATCH(32) - EXPANDED_BYTES >= SIDE_BYTES, "scratch");
@@ -183,6 +185,8 @@ struct tern_tile {
     const int16_t *sum;
     const int32_t *side;
     size_t n_blocks;
+    const float *from; /* where the chains go on from, dst or zeros */
+    size_t from_stride;
     float *dst;
     size_t dst_stride;
 };
@@ -278,7 +282,7 @@ TERN_INLINE floats tile_step(const struct tern_kind *k, const struct tern_expand
     return acc;
 }
 
-/* n_subs expanded sub-blocks for some tokens; the chains go on from dst. */
+/* n_subs expanded sub-blocks for some tokens. */
 TERN_INLINE void tile(const struct tern_kind *k, const struct tern_tile *a, size_t n_tokens)
 {
     floats acc[MAX_TILE_TOKENS][PARTS];
@@ -290,7 +294,7 @@ TERN_INLINE void tile(const struct tern_kind *k, const struct tern_tile *a, size
         at[t] = token_at(k, a, t);
         TERN_UNROLL
         for (unsigned part = 0; part < PARTS; part++)
-            acc[t][part] = load_floats(a->dst + t * a->dst_stride + LANES * part);
+            acc[t][part] = load_floats(a->from + t * a->from_stride + LANES * part);
     }
     for (; w < end; w++, mins++) {
         floats whole[MAX_TILE_TOKENS][PARTS];
@@ -342,6 +346,7 @@ TERN_INLINE void tiles(const struct tern_kind *k, struct tern_tile a, size_t n_t
         a.q += n * TERN_SUB * a.n_blocks;
         a.sum += 2 * n * a.n_blocks;
         a.side += n * side_words(k->sides) * a.n_blocks;
+        a.from += n * a.from_stride;
         a.dst += n * a.dst_stride;
         n_tokens -= n;
     }
@@ -408,11 +413,8 @@ static __attribute__((noinline)) void make_side(enum tern_sides sides, int zero,
     }
 }
 
-TERN_INLINE void zero_tile(float *dst, size_t dst_stride, size_t n_tokens)
-{
-    for (size_t t = 0; t < n_tokens; t++, dst += dst_stride)
-        memset(dst, 0, TERN_PANEL_ROWS * sizeof *dst);
-}
+/* Chains of a panel begin here, all tokens' alike. */
+static const float zeros[TERN_PANEL_ROWS];
 
 /* One panel, some tokens. */
 TERN_INLINE void panel_by_many(const struct tern_codes_vnni *f, const struct tern_matmul *m,
@@ -426,7 +428,6 @@ TERN_INLINE void panel_by_many(const struct tern_codes_vnni *f, const struct ter
     const size_t group_bytes = f->block_bytes / f->n_groups;
     const uint8_t *panel = m->panels + p * m->panel_bytes;
     float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;
-    zero_tile(dst, m->dst_stride, n_tokens);
     for (size_t g = 0; g < n_groups; g += part) {
         const size_t n_now = n_groups - g < part ? n_groups - g : part;
         const size_t s = g * f->period, i = token * a->n_blocks + s;
@@ -435,7 +436,8 @@ TERN_INLINE void panel_by_many(const struct tern_codes_vnni *f, const struct ter
         const struct tern_tile t = {
             .w = m->scratch, .n_subs = n_now * f->period, .q = a->q + TERN_SUB * i,
             .sum = a->sum + 2 * i, .side = side + side_words(f->sides) * s,
-            .n_blocks = a->n_blocks, .dst = dst, .dst_stride = m->dst_stride,
+            .n_blocks = a->n_blocks, .from = g > 0 ? dst : zeros,
+            .from_stride = g > 0 ? m->dst_stride : 0, .dst = dst, .dst_stride = m->dst_stride,
         };
         (f->sides == TERN_SIDE_ZERO  ? tiles_zero
          : f->sides == TERN_SIDE_MIN ? tiles_min
@@ -455,8 +457,12 @@ TERN_INLINE size_t group_tokens(enum tern_sides sides, size_t n_cols, size_t n_t
     return ((n_tokens + n_groups - 1) / n_groups + tile - 1) / tile * tile;
 }
 
-TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, const struct tern_matmul *m,
-                              size_t first, size_t n)
+/* Where others share panel_by_many of a type, it is one function; else NULL, and it lies here. */
+typedef void panel_by_many_fn(const struct tern_matmul *m, size_t p, size_t token,
+                              size_t n_tokens);
+
+TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, panel_by_many_fn *panel,
+                              const struct tern_matmul *m, size_t first, size_t n)
 {
     const size_t n_tokens = m->acts->n_tokens, end = first + n;
     if (n_tokens == 1) {
@@ -470,7 +476,10 @@ TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, const struct tern
         const size_t n_now = n_tokens - t < group ? n_tokens - t : group;
         make_side(f->sides, f->zero, m->acts, t, n_now, side);
         for (size_t p = first; p < end; p++)
-            panel_by_many(f, m, p, t, n_now);
+            if (panel)
+                panel(m, p, t, n_now);
+            else
+                panel_by_many(f, m, p, t, n_now);
     }
 }
 
@@ -513,7 +522,6 @@ static void codes_many(const struct tern_matmul *m, size_t p, size_t token, size
     const size_t n_subs = m->n_cols / TERN_SUB, each = m->format->n_elems / TERN_SUB;
     const size_t block_bytes = (size_t)TERN_PANEL_ROWS * m->format->n_bytes;
     float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;
-    zero_tile(dst, m->dst_stride, n_tokens);
     for (size_t s = 0; s < n_subs; s += CODES_SUBS) {
         const size_t n = n_subs - s < CODES_SUBS ? n_subs - s : CODES_SUBS;
         const size_t i = token * a->n_blocks + s;
@@ -524,7 +532,8 @@ static void codes_many(const struct tern_matmul *m, size_t p, size_t token, size
             expand_codes(c + k, w + k, mins + k);
         const struct tern_tile t = {
             .w = w, .mins = mins, .n_subs = n, .q = a->q + TERN_SUB * i, .sum = a->sum + 2 * i,
-            .side = side + side_words(TERN_SIDE_HALVES) * s, .n_blocks = a->n_blocks, .dst = dst,
+            .side = side + side_words(TERN_SIDE_HALVES) * s, .n_blocks = a->n_blocks,
+            .from = s > 0 ? dst : zeros, .from_stride = s > 0 ? m->dst_stride : 0, .dst = dst,
             .dst_stride = m->dst_stride,
         };
         (m->format->has_min ? tiles_mins : tiles_halves)(&t, n_tokens);

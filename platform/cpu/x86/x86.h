@@ -61,6 +61,8 @@ tern_matmul_fn tern_matmul_mxfp4_amx_int8, tern_matmul_tq2_0_amx_int8;
 tern_mul_act_fn tern_silu_mul_avx512_vnni, tern_gelu_mul_avx512_vnni;
 tern_softcap_fn tern_softcap_avx512_vnni;
 
+tern_scores_fn tern_scores_f32_avx512_vnni, tern_scores_f16_avx512_vnni;
+tern_scores_fn tern_scores_q8_0_avx512_vnni, tern_scores_q4_0_avx512_vnni;
 tern_softmax_fn tern_softmax_avx512_vnni;
 tern_values_fn tern_values_f32_avx512_vnni, tern_values_f16_avx512_vnni;
 tern_values_fn tern_values_q8_0_avx512_vnni;
