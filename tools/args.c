@@ -149,6 +149,32 @@ static bool add_bias(const char *text, struct tern_settings *s, char line[TERN_A
     return true;
 }
 
+static bool is_one_of(const char *text, const char *list)
+{
+    for (size_t n; *list; list += n + (list[n] == '|')) {
+        n = strcspn(list, "|");
+        if (strlen(text) == n && memcmp(text, list, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* name: the one of its two that was written. */
+static bool cannot(char line[TERN_ARGS_LINE], const struct tern_option *o, const char *name,
+                   const char *value)
+{
+    snprintf(line, TERN_ARGS_LINE, "%.40s%s%.60s: cannot be honoured: %s%s%s", name,
+             *value ? " " : "", value, o->help, o->preset ? "; taken: " : "",
+             o->preset ? o->preset : "");
+    return false;
+}
+
+static bool is_shown(const struct tern_option *o)
+{
+    return o->kind != TERN_OPTION_IS_SO && o->kind != TERN_OPTION_ONLY &&
+           o->kind != TERN_OPTION_NEVER;
+}
+
 static bool set(const struct tern_option *o, const char *text, struct tern_settings *s,
                 char line[TERN_ARGS_LINE])
 {
@@ -184,6 +210,12 @@ static bool set(const struct tern_option *o, const char *text, struct tern_setti
                wrong(line, o->name, text, "f16, f32, q8_0 or q4_0");
     case TERN_OPTION_LIST:
         return to_list(o, text, (struct tern_list *)(void *)field) || out_of_range(line, o, text);
+    case TERN_OPTION_ONLY:
+        return is_one_of(text, o->preset) || cannot(line, o, o->name, text);
+    case TERN_OPTION_NEVER:
+        return cannot(line, o, o->name, "");
+    case TERN_OPTION_IS_SO:
+        return true;
     }
     return false;
 }
@@ -205,7 +237,7 @@ void tern_args_defaults(const struct tern_command *c, struct tern_settings *s)
     memset(s, 0, sizeof *s);
     for (size_t t = 0; c->tables[t]; t++)
         for (const struct tern_option *o = c->tables[t]; o->name; o++)
-            if (o->preset && find(c, o->name, strlen(o->name)) == o)
+            if (o->preset && is_shown(o) && find(c, o->name, strlen(o->name)) == o)
                 set(o, o->preset, s, line);
 }
 
@@ -225,7 +257,9 @@ static bool parse_option(const struct tern_command *c, int argc, char **argv, in
         return false;
     }
     const char *value = arg[n] == '=' ? arg + n + 1 : NULL;
-    if (o->kind == TERN_OPTION_FLAG) {
+    if (o->kind == TERN_OPTION_NEVER)
+        return cannot(line, o, memcmp(arg, o->name, n) ? o->alias : o->name, "");
+    if (o->kind == TERN_OPTION_FLAG || o->kind == TERN_OPTION_IS_SO) {
         if (value)
             return wrong(line, o->name, value, "no value");
         return set(o, "true", s, line);
@@ -293,6 +327,8 @@ void tern_args_help(const struct tern_command *c)
 {
     printf("usage: tern %s\n%s\n", c->usage, c->summary);
     for (size_t t = 0; c->tables[t]; t++) {
+        if (c->tables[t]->name && !is_shown(c->tables[t]))
+            continue;
         printf("\n");
         for (const struct tern_option *o = c->tables[t]; o->name; o++) {
             if (find(c, o->name, strlen(o->name)) != o)

@@ -34,7 +34,7 @@ struct tern_settings {
     const char *output, *object, *c_array, *symbol, *arch, *cache;
     const char *match, *vocabulary, *grammar, *schema, *session;
     const char *host, *api_key, *api_key_file, *cors_origin; /* of a server */
-    const char *alias, *kv_dtype, *pooling;
+    const char *alias, *kv_dtype, *pooling, *warm, *slot_save_path;
     int64_t port, queue, connections, drain, timeout;
     uint64_t body;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
@@ -52,6 +52,10 @@ enum tern_option_kind {
     TERN_OPTION_KV,   /* tern_kv_type by name */
     TERN_OPTION_LIST, /* struct tern_list of least .. most */
     TERN_OPTION_SEED, /* uint64_t, and has_seed */
+    /* These set nothing, and are not in the help: */
+    TERN_OPTION_IS_SO, /* a flag that is taken: it is so anyway */
+    TERN_OPTION_ONLY,  /* one of the values in preset, | between them, is so; others cannot be */
+    TERN_OPTION_NEVER, /* it cannot be honoured; help says why */
 };
 
 struct tern_option {

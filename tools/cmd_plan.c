@@ -15,7 +15,7 @@ static struct tern_process process_of(const struct tern_session *s,
 {
     struct tern_process p = tern_session_process(s);
     if (settings->server) {
-        const uint64_t server = tern_serve_bytes(settings, &s->plan, &s->info);
+        const uint64_t server = tern_serve_bytes(settings, s);
         p.total += server - p.tools;
         p.tools = server;
     }

@@ -5,11 +5,13 @@
 #include "tools/options.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/serve_plan.h"
+#include "tools/serve/serve_warm.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static struct tern_server server;
@@ -99,6 +101,16 @@ static bool open_http(struct tern_server *s, uint16_t *port, char line[TERN_ARGS
            tern_http_listen(s->http, s->settings->host, port, line);
 }
 
+/* Found at the start, not when there is something to lose. */
+static bool check_slots(const struct tern_settings *s, char line[TERN_ARGS_LINE])
+{
+    struct stat st;
+    if (!s->slot_save_path || (stat(s->slot_save_path, &st) == 0 && S_ISDIR(st.st_mode)))
+        return true;
+    snprintf(line, TERN_ARGS_LINE, "--slot-save-path %.200s: no such folder", s->slot_save_path);
+    return false;
+}
+
 static void announce(const struct tern_server *s, uint16_t port)
 {
     char before[64];
@@ -129,6 +141,8 @@ static int serve(struct tern_server *s, uint16_t port)
                                            s->settings->chat_template, s->no_chat) &&
         s->settings->chat_template)
         snprintf(line, sizeof line, "%s", s->no_chat);
+    if (loaded && !line[0] && s->settings->warm && !tern_interrupted())
+        (void)tern_serve_warm(s, line);
     if (tern_interrupted())
         code = 0;
     else if (line[0])
@@ -172,8 +186,8 @@ static int run(const struct tern_settings *settings)
     pthread_cond_init(&s->to_run, NULL);
     tern_json_arenas_install();
     tern_kv_type k, v;
-    if (!tern_serve_kv_types(settings, &k, &v, line) || !tern_guard_read_keys(s, line) ||
-        !open_http(s, &port, line))
+    if (!tern_serve_kv_types(settings, &k, &v, line) || !check_slots(settings, line) ||
+        !tern_guard_read_keys(s, line) || !open_http(s, &port, line))
         refuse(line);
     else if (!tern_session_open_cached(&s->session, settings->model, settings->cache))
         tern_session_report(&s->session);
@@ -215,37 +229,22 @@ static const struct tern_option own[] = {
      0, NULL, "FILE|NAME", "instead of the model's own"},
     {"--cache", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, cache), 0, 0, NULL, "DIR",
      "keeps an image of a GGUF there, made once, and starts from it (default: off)"},
-    TERN_END_OF_OPTIONS,
-};
-
-/* What other servers call the same. */
-static const struct tern_option other_names[] = {
-    {"--parallel", "--max-num-seqs", TERN_OPTION_INT, offsetof(struct tern_settings, n_seqs), 1,
-     1024, NULL, "N", "as --sequences"},
-    {"--ctx-size", "--max-model-len", TERN_OPTION_INT, offsetof(struct tern_settings, n_ctx), 0, 1
-     << 30, NULL, "N", "as --ctx: of each sequence"},
-    {"--cache-type-k", "-ctk", TERN_OPTION_KV, offsetof(struct tern_settings, k_type), 0, 0, NULL,
-     "TYPE", "as --kv-k"},
-    {"--cache-type-v", "-ctv", TERN_OPTION_KV, offsetof(struct tern_settings, v_type), 0, 0, NULL,
-     "TYPE", "as --kv-v"},
-    {"--served-model-name", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, alias), 0, 0,
-     NULL, "NAME", "as --alias"},
-    {"--kv-cache-dtype", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, kv_dtype), 0, 0,
-     NULL, "TYPE", "as --kv-k and --kv-v"},
-    {"--batch-size", "-b", TERN_OPTION_INT, offsetof(struct tern_settings, chunk), 0, 65536, NULL,
-     "N", "as --chunk"},
+    {"--warm", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, warm), 0, 0, NULL, "FILE",
+     "JSON with messages and tools, or a prompt, that is computed before the first request"},
     TERN_END_OF_OPTIONS,
 };
 
 static const struct tern_option *const tables[] = {
-    own, tern_options_server, tern_options_engine, tern_options_sampling, other_names, NULL,
+    own, tern_serve_of_requests, tern_options_server, tern_options_engine, tern_options_sampling,
+    tern_serve_other_names, tern_serve_as_it_is, tern_serve_never, NULL,
 };
 
 const struct tern_command tern_cmd_serve = {
     "serve", "serve MODEL [options]", "Serves a model over HTTP, as OpenAI's clients ask for it.",
     tables,
-    "Samplers given here hold where a request names none.\n"
+    "Samplers, -n and --ignore-eos given here hold where a request names none.\n"
     "GET /health /metrics /props /slots /v1/models; POST /v1/chat/completions\n"
-    "/v1/completions /v1/responses /v1/embeddings /infill /tokenize /detokenize /apply-template.",
+    "/v1/completions /v1/responses /v1/embeddings /infill /tokenize /detokenize /apply-template\n"
+    "/slots/N?action=save|restore|erase.",
     true, run,
 };

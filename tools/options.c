@@ -99,6 +99,8 @@ const struct tern_option tern_options_server[] = {
      60000, "256", "N", "clients at a time"},
     {"--pooling", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, pooling), 0, 0, NULL,
      "KIND", "of embeddings: mean or last (default: the file's, or else last)"},
+    {"--slot-save-path", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, slot_save_path), 0,
+     0, NULL, "DIR", "what ended stays in its slot, which POST /slots/N?action=save saves there"},
     {"--max-body", NULL, TERN_OPTION_BYTES, offsetof(struct tern_settings, body), 0, 0, "1M",
      "BYTES", "of one request; K, M, G allowed"},
     TERN_END_OF_OPTIONS,

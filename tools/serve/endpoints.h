@@ -25,6 +25,9 @@ bool tern_completions_prepare(struct tern_call *c);
 bool tern_chat_prepare(struct tern_call *c);
 bool tern_responses_prepare(struct tern_call *c);
 
+/* serve_slots.c */
+bool tern_slot_prepare(struct tern_call *c);
+
 /* serve_embeddings.c */
 bool tern_embeddings_prepare(struct tern_call *c);
 

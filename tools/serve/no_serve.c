@@ -12,12 +12,10 @@ tern_limits tern_serve_limits(const struct tern_settings *s, const tern_model *m
     return tern_session_limits(s);
 }
 
-uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan,
-                          const tern_model_info *info)
+uint64_t tern_serve_bytes(const struct tern_settings *s, const struct tern_session *session)
 {
-    (void)info;
     (void)s;
-    (void)plan;
+    (void)session;
     return 0;
 }
 

@@ -58,12 +58,17 @@ struct tern_choice {
     uint32_t slot;                /* while it runs: which of n_seqs it is */
     enum tern_choice_state state;
     tern_seq seq;
-    uint32_t n_generated;
+    uint32_t n_generated, n_thought; /* tokens; of these, reasoning */
+    uint32_t n_shown;             /* of its prompt, told as progress */
+    uint64_t begun_ns;
     const char *finish;           /* OpenAI's finish_reason, once it has ended */
     struct tern_chain parts[TERN_SERVE_PARTS]; /* the kind's own, of an answer sent whole */
     size_t n_text;                /* bytes of text so far */
     void *own;                    /* the kind's own */
 };
+
+/* Tokens of a prompt: all, of these found by their prefix, of all in the cache; and the time. */
+struct tern_progress_made { uint32_t total, cached, processed; double ms; };
 
 /* What an endpoint does on the engine's thread. */
 struct tern_job_kind {
@@ -73,6 +78,11 @@ struct tern_job_kind {
     void (*event)(struct tern_choice *c, const tern_event *e, struct tern_out *o);
     /* All choices have ended; the exchange is ended behind it. */
     void (*end)(struct tern_job *j, struct tern_out *o);
+    /* What a step has computed of a prompt, of which nothing is generated yet; may be NULL. */
+    void (*progress)(struct tern_choice *c, const struct tern_progress_made *p,
+                     struct tern_out *o);
+    /* Instead of these: done at once between two steps, without a sequence. It answers. */
+    void (*aside)(struct tern_job *j, struct tern_out *o);
 };
 
 struct tern_job {
@@ -95,7 +105,7 @@ struct tern_job {
     uint32_t n_each;              /* choices of a prompt */
     int32_t n_top;                /* log-probabilities shown beside the token's own; -1: none */
     struct tern_constraint constraint;
-    bool stream, include_usage, echo, begun;
+    bool stream, include_usage, progress, echo, begun;
     bool failed;                  /* no memory for what was to be kept */
     void *own;                    /* the kind's own */
 };
@@ -134,6 +144,7 @@ struct tern_route {
     void (*now)(struct tern_server *s, struct tern_http_exchange *x); /* on the loop; or */
     bool (*prepare)(struct tern_call *c); /* in the kitchen; true: the job is to be run */
     bool takes_json;
+    bool may_lack_body; /* none is an empty object */
 };
 
 extern const struct tern_route tern_routes[]; /* ends with a row without a path */
@@ -149,6 +160,15 @@ struct tern_counts {
     _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, steps;
     _Atomic uint32_t running, waiting;
     _Atomic uint64_t busy_ns;
+};
+
+/* A sequence's place, by which it is known outside. */
+struct tern_slot {
+    struct tern_choice *choice; /* who runs in it; NULL: nobody */
+    tern_seq kept;              /* one that has ended and stays open, with --slot-save-path; or 0 */
+    uint64_t number;            /* the lower, the longer it is kept */
+    _Atomic bool busy;          /* these two for who asks */
+    _Atomic uint32_t n_tokens;
 };
 
 struct tern_queue { struct tern_job *first, *last; uint32_t n; };
@@ -169,7 +189,7 @@ struct tern_server {
     pthread_mutex_t lock;         /* of the queues */
     pthread_cond_t to_cook, to_run;
     struct tern_job *jobs, *free;
-    struct tern_queue raw, cooked;
+    struct tern_queue raw, cooked, asides; /* asides: for the engine too, before the others */
     uint32_t n_jobs;
     uint64_t n_requests;
 
@@ -177,7 +197,8 @@ struct tern_server {
     struct tern_out loop_out, kitchen_out, engine_out, part_out;
     struct tern_chain *part_of;   /* where part_out writes to */
     struct tern_choice **running; /* [n_seqs], the engine's, closed up */
-    struct tern_choice **slots;   /* [n_seqs]: who runs in which; NULL: nobody */
+    struct tern_slot *slots;      /* [n_seqs], the engine's */
+    uint64_t n_kept;              /* sequences kept so far */
     double *sums;                 /* [n_seqs][n_embd], of embeddings, by slot */
     enum tern_pooling pooling;
     struct tern_counts counts;
@@ -207,6 +228,11 @@ bool tern_guard_admits(struct tern_server *s, struct tern_http_exchange *x);
 bool tern_guard_has_key(const struct tern_server *s, const struct tern_http_exchange *x);
 bool tern_guard_read_keys(struct tern_server *s, char line[TERN_ARGS_LINE]);
 
+/* serve_engine.c, on the engine's thread: a sequence that has ended stays in a slot that nobody
+ * runs in; and what stays in one is closed. */
+void tern_slot_keep(struct tern_server *s, struct tern_slot *slot, tern_seq seq);
+void tern_slot_clear(struct tern_server *s, struct tern_slot *slot);
+
 /* serve_kitchen.c and serve_engine.c: the threads. */
 void *tern_kitchen_run(void *server);
 bool tern_serve_engine(struct tern_server *s);
@@ -232,6 +258,8 @@ struct tern_request_format {
 bool tern_request_format(struct tern_call *c, struct tern_request_format *out);
 /* That as the job's constraint. */
 bool tern_request_constraint(struct tern_call *c);
+/* Once the job has its grammar, if any: whether its other options go with one. */
+bool tern_request_may_hold(struct tern_call *c);
 
 /* serve_prompts.c */
 /* Room for so many prompts, and for n_each choices of each. */
@@ -252,6 +280,8 @@ void tern_event_end(struct tern_out *o);
 /* The end of a stream, and before it, where it was asked for, an event that has the head (its brace
  * is open), no choices, and the usage. */
 void tern_event_last(struct tern_job *j, struct tern_out *o);
+/* llama-server's prompt_progress, a key of the event's object. */
+void tern_write_progress(const struct tern_progress_made *p, struct tern_out *o);
 void tern_stream_end(struct tern_job *j, struct tern_out *o,
                      void (*head)(const struct tern_job *j, struct tern_out *o));
 /* A writer that appends to one of a choice's parts, until the end; the items of a list get their

@@ -229,7 +229,25 @@ static void on_end(struct tern_job *j, struct tern_out *o)
     tern_out_flush(o);
 }
 
-static const struct tern_job_kind chat_kind = {NULL, on_event, on_end};
+static void on_progress(struct tern_choice *c, const struct tern_progress_made *p,
+                        struct tern_out *o)
+{
+    tern_event_begin(c->job, o);
+    write_head(c->job, o);
+    tern_json_begin(o, "choices", '[');
+    tern_json_begin(o, NULL, '{');
+    tern_json_u64(o, "index", c->index);
+    tern_json_begin(o, "delta", '{');
+    tern_json_end(o, '}');
+    tern_json_null(o, "finish_reason");
+    tern_json_end(o, '}');
+    tern_json_end(o, ']');
+    tern_write_progress(p, o);
+    tern_json_end(o, '}');
+    tern_event_end(o);
+}
+
+static const struct tern_job_kind chat_kind = {NULL, on_event, on_end, on_progress, NULL};
 
 /* --- the kitchen's side --- */
 
@@ -338,7 +356,7 @@ static bool prepare_reply(struct tern_call *c, struct tern_reply_plan *p, json_t
         return false;
     tern_reply_plan_prompt(p, prompt.rendered.text);
     tern_reply_plan_options(p, &c->job->options);
-    const bool ok = open_readers(c, &p->reader) &&
+    const bool ok = tern_request_may_hold(c) && open_readers(c, &p->reader) &&
                     tern_prompts_rendered(c, 0, &prompt.rendered,
                                           tern_chat_flags(&s->chat, &prompt));
     tern_chat_prompt_free(&prompt);

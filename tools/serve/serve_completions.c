@@ -189,7 +189,26 @@ static void on_end(struct tern_job *j, struct tern_out *o)
     tern_out_flush(o);
 }
 
-static const struct tern_job_kind completions = {NULL, on_event, on_end};
+/* The choice as it stands: nothing was added to it. */
+static void on_progress(struct tern_choice *c, const struct tern_progress_made *p,
+                        struct tern_out *o)
+{
+    tern_event_begin(c->job, o);
+    write_head(c->job, o);
+    tern_json_begin(o, "choices", '[');
+    tern_json_begin(o, NULL, '{');
+    tern_json_u64(o, "index", c->index);
+    tern_json_text(o, "text", (tern_text){"", 0});
+    tern_json_null(o, "logprobs");
+    tern_json_null(o, "finish_reason");
+    tern_json_end(o, '}');
+    tern_json_end(o, ']');
+    tern_write_progress(p, o);
+    tern_json_end(o, '}');
+    tern_event_end(o);
+}
+
+static const struct tern_job_kind completions = {NULL, on_event, on_end, on_progress, NULL};
 
 /* --- the kitchen's side --- */
 

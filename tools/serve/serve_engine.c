@@ -20,17 +20,67 @@ struct engine {
     double base_ns, row_ns;
 };
 
+/* --- slots --- */
+
+void tern_slot_clear(struct tern_server *s, struct tern_slot *slot)
+{
+    if (slot->kept)
+        tern_seq_close(s->session.engine, slot->kept);
+    slot->kept = 0;
+    atomic_store(&slot->n_tokens, 0);
+}
+
+void tern_slot_keep(struct tern_server *s, struct tern_slot *slot, tern_seq seq)
+{
+    tern_seq_info info = {0};
+    if (tern_seq_describe(s->session.engine, seq, &info) != TERN_OK)
+        return;
+    slot->kept = seq;
+    slot->number = ++s->n_kept;
+    atomic_store(&slot->n_tokens, info.n_tokens);
+}
+
+/* The one that is kept the longest makes room; false: none is kept. */
+static bool clear_oldest(struct tern_server *s)
+{
+    struct tern_slot *oldest = NULL;
+    for (uint32_t i = 0; i < s->session.plan.limits.n_seqs; i++)
+        if (s->slots[i].kept && (!oldest || s->slots[i].number < oldest->number))
+            oldest = &s->slots[i];
+    if (oldest)
+        tern_slot_clear(s, oldest);
+    return oldest != NULL;
+}
+
+/* One with nobody and nothing in it: there is, once a sequence was opened for it. */
+static void occupy(struct tern_server *s, struct tern_choice *c)
+{
+    c->slot = 0;
+    while (s->slots[c->slot].choice || s->slots[c->slot].kept)
+        c->slot++;
+    s->slots[c->slot].choice = c;
+    atomic_store(&s->slots[c->slot].busy, true);
+    atomic_store(&s->slots[c->slot].n_tokens, c->job->prompts[c->prompt].n);
+}
+
+/* --- ending --- */
+
 static void end_choice(struct engine *e, struct tern_choice *c)
 {
     struct tern_job *j = c->job;
     if (c->state == TERN_CHOICE_ENDED)
         return;
     if (c->state == TERN_CHOICE_RUNS) {
-        tern_seq_close(e->s->session.engine, c->seq);
+        struct tern_slot *slot = &e->s->slots[c->slot];
+        slot->choice = NULL;
+        atomic_store(&slot->busy, false);
+        if (c->finish && e->s->settings->slot_save_path)
+            tern_slot_keep(e->s, slot, c->seq);
+        else
+            tern_seq_close(e->s->session.engine, c->seq);
         for (uint32_t i = 0; i < e->n_running; i++)
             if (e->s->running[i] == c)
                 e->s->running[i] = e->s->running[--e->n_running];
-        e->s->slots[c->slot] = NULL;
         atomic_store(&e->s->counts.running, e->n_running);
     }
     c->state = TERN_CHOICE_ENDED;
@@ -103,14 +153,15 @@ static bool begin_choice(struct engine *e, struct tern_choice *c)
     options.sampling.stream = c->index;
     tern_engine_clear_error(engine);
     tern_status status = tern_seq_open(engine, &options, &c->seq);
+    if (status == TERN_AGAIN && clear_oldest(e->s))
+        status = tern_seq_open(engine, &options, &c->seq);
     if (status == TERN_AGAIN)
         return false;
     j->n_begun++;
     if (status == TERN_OK) {
         c->state = TERN_CHOICE_RUNS;
-        for (c->slot = 0; e->s->slots[c->slot]; c->slot++)
-            continue;
-        e->s->slots[c->slot] = c;
+        c->begun_ns = tern_os_now_ns();
+        occupy(e->s, c);
         e->s->running[e->n_running++] = c;
         atomic_store(&e->s->counts.running, e->n_running);
         status = tern_seq_feed(engine, c->seq, p->ids, p->n);
@@ -123,6 +174,17 @@ static bool begin_choice(struct engine *e, struct tern_choice *c)
     return true;
 }
 
+/* What needs no sequence. */
+static void run_asides(struct engine *e)
+{
+    struct tern_job *j;
+    while ((j = tern_queue_take(e->s, &e->s->asides, false)) != NULL) {
+        if (!atomic_load(&j->x->gone))
+            j->kind->aside(j, e->o);
+        tern_job_end(j);
+    }
+}
+
 /* Begins what there is room for; with nothing running it sleeps until there is something. False:
  * the server stops. */
 static bool begin_jobs(struct engine *e)
@@ -132,7 +194,7 @@ static bool begin_jobs(struct engine *e)
         if (!j) {
             j = tern_queue_take(e->s, &e->s->cooked, e->n_running == 0);
             if (!j)
-                return e->n_running > 0;
+                return e->n_running > 0 || !atomic_load(&e->s->stopping);
             e->opening = j;
         }
         if (atomic_load(&j->x->gone)) {
@@ -183,13 +245,35 @@ static bool is_stop_token(const struct tern_job *j, const tern_event *event)
     return false;
 }
 
-static void note_cached(struct engine *e, const struct tern_choice *c)
+/* What usage tells. */
+static void note(struct engine *e, struct tern_choice *c)
 {
     struct tern_job_prompt *p = &c->job->prompts[c->prompt];
     tern_seq_info info;
-    if (c->index % c->job->n_each == 0 &&
-        tern_seq_describe(e->s->session.engine, c->seq, &info) == TERN_OK)
+    if (tern_seq_describe(e->s->session.engine, c->seq, &info) != TERN_OK)
+        return;
+    c->n_thought = info.n_thought;
+    if (c->index % c->job->n_each == 0)
         p->n_cached = info.n_cached < p->n ? info.n_cached : p->n;
+}
+
+/* Told before the first token, so that what is processed is all of it there. */
+static void tell_progress(struct engine *e)
+{
+    tern_seq_info info;
+    for (uint32_t i = 0; i < e->n_running; i++) {
+        struct tern_choice *c = e->s->running[i];
+        const struct tern_job *j = c->job;
+        const uint32_t n = j->prompts[c->prompt].n;
+        if (!j->progress || !j->stream || !j->kind->progress || c->n_shown == n ||
+            tern_seq_describe(e->s->session.engine, c->seq, &info) != TERN_OK ||
+            info.n_computed <= c->n_shown)
+            continue;
+        c->n_shown = info.n_computed < n ? info.n_computed : n;
+        j->kind->progress(c, &(struct tern_progress_made){
+                                 n, info.n_cached < n ? info.n_cached : n, c->n_shown,
+                                 (double)(tern_os_now_ns() - c->begun_ns) * 1e-6}, e->o);
+    }
 }
 
 static void take_event(struct engine *e, const tern_event *event)
@@ -204,8 +288,7 @@ static void take_event(struct engine *e, const tern_event *event)
         return;
     }
     if (event->kind == TERN_EVENT_TOKEN) {
-        if (c->n_generated++ == 0)
-            note_cached(e, c);
+        c->n_generated++;
         atomic_fetch_add(&e->s->counts.generated_tokens, 1);
     }
     if (is_stop_token(j, event)) {
@@ -213,8 +296,7 @@ static void take_event(struct engine *e, const tern_event *event)
         event = &stop;
     }
     if (event->kind == TERN_EVENT_DONE) {
-        if (c->n_generated == 0)
-            note_cached(e, c);
+        note(e, c);
         c->finish = finish_of(event->stop);
     }
     j->kind->event(c, event, e->o);
@@ -290,6 +372,7 @@ static bool step(struct engine *e)
     learn(e, rows_computed(e, &n_after) - before, n_generate, ns);
     atomic_fetch_add(&e->s->counts.busy_ns, ns);
     atomic_fetch_add(&e->s->counts.steps, 1);
+    tell_progress(e);
     for (size_t i = 0; i < n; i++)
         take_event(e, &events[i]);
     tern_http_wake(e->s->http);
@@ -311,9 +394,10 @@ bool tern_serve_engine(struct tern_server *s)
     struct engine e = {.s = s, .o = &s->engine_out};
     for (;;) {
         end_those_who_left(&e);
+        run_asides(&e);
         if (!begin_jobs(&e))
             return true;
-        if (step(&e))
+        if (!e.n_running || step(&e))
             continue;
         fail_all(&e);
         if (tern_engine_error(s->session.engine)->status == TERN_DEVICE_LOST)

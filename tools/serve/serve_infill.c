@@ -135,7 +135,19 @@ static void on_end(struct tern_job *j, struct tern_out *o)
     tern_out_flush(o);
 }
 
-static const struct tern_job_kind infill = {NULL, on_event, on_end};
+static void on_progress(struct tern_choice *c, const struct tern_progress_made *p,
+                        struct tern_out *o)
+{
+    tern_event_begin(c->job, o);
+    tern_json_begin(o, NULL, '{');
+    tern_json_text(o, "content", (tern_text){"", 0});
+    tern_json_bool(o, "stop", false);
+    tern_write_progress(p, o);
+    tern_json_end(o, '}');
+    tern_event_end(o);
+}
+
+static const struct tern_job_kind infill = {NULL, on_event, on_end, on_progress, NULL};
 
 bool tern_infill_prepare(struct tern_call *c)
 {

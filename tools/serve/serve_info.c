@@ -99,14 +99,14 @@ void tern_props_now(struct tern_server *s, struct tern_http_exchange *x)
 void tern_slots_now(struct tern_server *s, struct tern_http_exchange *x)
 {
     const tern_limits *limits = &s->session.plan.limits;
-    const uint32_t running = atomic_load(&s->counts.running);
     struct tern_out *o = begin(s, x, 200, "application/json");
     tern_json_begin(o, NULL, '[');
     for (uint32_t i = 0; i < limits->n_seqs; i++) {
         tern_json_begin(o, NULL, '{');
         tern_json_u64(o, "id", i);
         tern_json_u64(o, "n_ctx", limits->n_ctx);
-        tern_json_bool(o, "is_processing", i < running);
+        tern_json_bool(o, "is_processing", atomic_load(&s->slots[i].busy));
+        tern_json_u64(o, "n_tokens", atomic_load(&s->slots[i].n_tokens));
         tern_json_end(o, '}');
     }
     tern_json_end(o, ']');

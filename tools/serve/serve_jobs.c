@@ -19,7 +19,7 @@ static size_t job_bytes(uint32_t n_ctx)
 
 static size_t slot_bytes(uint32_t n_embd)
 {
-    return 2 * sizeof(struct tern_choice *) + n_embd * sizeof(double);
+    return sizeof(struct tern_choice *) + sizeof(struct tern_slot) + n_embd * sizeof(double);
 }
 
 size_t tern_jobs_bytes(uint32_t n_jobs, const tern_limits *l, uint32_t n_embd)
@@ -41,9 +41,9 @@ bool tern_jobs_init(struct tern_server *s, char line[TERN_ARGS_LINE])
     }
     s->jobs = (struct tern_job *)(void *)(at + s->n_jobs * bytes);
     s->sums = (double *)(void *)(s->jobs + s->n_jobs);
-    s->running = (struct tern_choice **)(void *)(s->sums + (size_t)l->n_seqs *
-                                                 s->session.info.n_embd);
-    s->slots = s->running + l->n_seqs;
+    s->slots = (struct tern_slot *)(void *)(s->sums +
+                                            (size_t)l->n_seqs * s->session.info.n_embd);
+    s->running = (struct tern_choice **)(void *)(s->slots + l->n_seqs);
     for (uint32_t i = s->n_jobs; i-- > 0;) {
         s->jobs[i].server = s;
         s->jobs[i].memory = (tern_memory){at + i * bytes, bytes};
@@ -111,7 +111,7 @@ void tern_job_end(struct tern_job *j)
 
 static pthread_cond_t *condition_of(struct tern_server *s, const struct tern_queue *q)
 {
-    return q == &s->raw ? &s->to_cook : &s->to_run;
+    return q == &s->raw ? &s->to_cook : &s->to_run; /* the engine waits for both of its own */
 }
 
 void tern_queue_put(struct tern_server *s, struct tern_queue *q, struct tern_job *j)
@@ -131,7 +131,8 @@ void tern_queue_put(struct tern_server *s, struct tern_queue *q, struct tern_job
 struct tern_job *tern_queue_take(struct tern_server *s, struct tern_queue *q, bool wait)
 {
     pthread_mutex_lock(&s->lock);
-    while (wait && !q->first && !atomic_load(&s->stopping))
+    while (wait && !q->first && !(q == &s->cooked && s->asides.first) &&
+           !atomic_load(&s->stopping))
         pthread_cond_wait(condition_of(s, q), &s->lock);
     struct tern_job *j = q->first;
     if (j) {

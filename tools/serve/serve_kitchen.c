@@ -42,6 +42,8 @@ static bool read_body(struct tern_call *c)
     int status = 400;
     if (!c->job->route->takes_json)
         return true;
+    if (c->job->route->may_lack_body && c->x->body.size == 0)
+        return (c->body = json_object()) != NULL;
     c->body = tern_json_read(tern_http_blocks(c->server->http), &c->x->body, &status, line);
     if (!c->body)
         return tern_call_fail(c, status, NULL, "invalid_json", "%s", line);
@@ -69,7 +71,7 @@ static void cook(struct tern_server *s, struct tern_job *j)
         madvise(s->json.base + KEPT, s->json.size - KEPT, MADV_DONTNEED);
     tern_json_arena_empty(&s->json);
     if (run && !short_of_memory) {
-        tern_queue_put(s, &s->cooked, j);
+        tern_queue_put(s, j->kind->aside ? &s->asides : &s->cooked, j);
         return;
     }
     (void)tern_call_fail(&c, 413, NULL, NULL, "the request needs more memory than one may have");

@@ -1,5 +1,6 @@
 #include "tools/serve/serve_plan.h"
 
+#include "tools/keep.h"
 #include "tools/serve/serve.h"
 
 #include <stdio.h>
@@ -70,13 +71,13 @@ struct tern_http_options tern_serve_http_options(const struct tern_settings *s)
 }
 
 /* Grammars lie beside the jobs: those of running sequences are counted at what nearly all take. */
-uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan,
-                          const tern_model_info *info)
+uint64_t tern_serve_bytes(const struct tern_settings *s, const struct tern_session *session)
 {
     enum { GRAMMAR = 1 << 20, THREADS = 2 };
-    const tern_limits *l = &plan->limits;
+    const tern_limits *l = &session->plan.limits;
     const struct tern_http_options o = tern_serve_http_options(s);
     return tern_http_bytes(&o) + TERN_SERVE_JSON + sizeof(struct tern_server) +
-           tern_jobs_bytes(l->n_seqs + (uint32_t)s->queue, l, info->n_embd) +
+           tern_jobs_bytes(l->n_seqs + (uint32_t)s->queue, l, session->info.n_embd) +
+           (s->slot_save_path ? tern_keep_bytes(session) : 0) +
            (uint64_t)l->n_seqs * GRAMMAR + THREADS * (uint64_t)TERN_SERVE_STACK;
 }

@@ -4,6 +4,8 @@
 
 #include "tools/args.h"
 
+struct tern_session;
+
 /* vLLM's name for the types of K and V, if it is given. False: line says which there are. */
 bool tern_serve_kv_types(const struct tern_settings *s, tern_kv_type *k, tern_kv_type *v,
                          char line[TERN_ARGS_LINE]);
@@ -11,7 +13,10 @@ bool tern_serve_kv_types(const struct tern_settings *s, tern_kv_type *k, tern_kv
 tern_limits tern_serve_limits(const struct tern_settings *s, const tern_model *model);
 /* Memory beside the engine: connections, the pool of blocks, jobs, JSON, the two threads. 0: there
  * is no server in this build. */
-uint64_t tern_serve_bytes(const struct tern_settings *s, const tern_plan *plan,
-                          const tern_model_info *info);
+uint64_t tern_serve_bytes(const struct tern_settings *s, const struct tern_session *session);
+
+/* serve_flags.c: other servers' names. */
+extern const struct tern_option tern_serve_other_names[], tern_serve_as_it_is[],
+    tern_serve_of_requests[], tern_serve_never[];
 
 #endif

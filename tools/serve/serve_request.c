@@ -236,9 +236,60 @@ static bool read_stop_tokens(struct tern_call *c)
     return true;
 }
 
+static bool forbid_early(struct tern_call *c, tern_sampling *to, tern_bias *list, uint32_t n_own,
+                         tern_token token)
+{
+    for (uint32_t i = 0; i < to->n_biases; i++)
+        if (list[i].token == token)
+            return i >= n_own || list[i].bias == -INFINITY ||
+                   wrong(c, "min_tokens", "no bias of a token that ends the text beside it");
+    if (to->n_biases == TERN_MAX_BIASES)
+        return wrong(c, "min_tokens", "fewer biases beside it");
+    list[to->n_biases++] = (tern_bias){token, -INFINITY};
+    return true;
+}
+
+/* Tokens that end a text, and those that the request names, cannot be drawn before. */
+static bool set_min_tokens(struct tern_call *c, tern_seq_options *o, int64_t min)
+{
+    enum { ROOM = 64 };
+    tern_sampling *s = &o->sampling;
+    const uint32_t n_own = s->n_biases, n_vocab = c->server->session.info.n_vocab;
+    tern_piece piece;
+    if (min <= 0)
+        return true;
+    if (o->max_tokens && min > o->max_tokens)
+        return wrong(c, "min_tokens", "at most max_tokens");
+    tern_bias *list = tern_job_take(c->job, n_own + ROOM, sizeof *list);
+    if (!list)
+        return tern_call_fail(c, 413, "min_tokens", NULL, "min_tokens: no memory for it");
+    if (n_own)
+        memcpy(list, s->biases, n_own * sizeof *list);
+    s->biases = list;
+    for (uint32_t i = 0; i < c->job->n_stop_tokens; i++)
+        if (!forbid_early(c, s, list, n_own, c->job->stop_tokens[i]))
+            return false;
+    for (tern_token t = 0; t < (tern_token)n_vocab && s->n_biases < n_own + ROOM; t++)
+        if (tern_token_piece(c->server->session.model, t, &piece) == TERN_OK && piece.ends &&
+            !forbid_early(c, s, list, n_own, t))
+            return false;
+    o->min_tokens = (uint32_t)min;
+    o->n_early = s->n_biases - n_own;
+    return true;
+}
+
+bool tern_request_may_hold(struct tern_call *c)
+{
+    const tern_seq_options *o = &c->job->options;
+    return !o->grammar || !o->min_tokens ||
+           wrong(c, "min_tokens", "no tools and no format of the answer beside it");
+}
+
 static bool read_length(struct tern_call *c, tern_seq_options *o, int64_t max)
 {
     int64_t min = 0;
+    if (c->server->settings->n_predict >= 0)
+        max = c->server->settings->n_predict;
     static const char *const names[] = {"n_predict", "max_tokens", "max_completion_tokens",
                                         "max_output_tokens"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -246,11 +297,9 @@ static bool read_length(struct tern_call *c, tern_seq_options *o, int64_t max)
             return false;
     if (!tern_field_int(c, "min_tokens", 0, INT32_MAX, &min))
         return false;
-    if (min > 0)
-        return tern_call_fail(c, 400, "min_tokens", NULL, "min_tokens: not supported");
     o->max_tokens = max > 0 ? (uint32_t)max : 0;
     o->prefill_only = max == 0;
-    return true;
+    return set_min_tokens(c, o, min);
 }
 
 /* --- the rest --- */
@@ -270,7 +319,8 @@ static bool read_numbers(struct tern_call *c, struct tern_job *j)
 static bool read_stream(struct tern_call *c, struct tern_job *j)
 {
     json_t *options = field(c, "stream_options");
-    if (!tern_field_bool(c, "stream", &j->stream))
+    if (!tern_field_bool(c, "stream", &j->stream) ||
+        !tern_field_bool(c, "return_progress", &j->progress))
         return false;
     if (!options)
         return true;
@@ -289,6 +339,7 @@ bool tern_request_read(struct tern_call *c, int64_t max)
     tern_seq_options *o = &j->options;
     bool cache = true;
     j->n_top = -1;
+    o->ignore_eos = c->server->settings->ignore_eos;
     if (!read_sampling(c, &o->sampling) || !read_biases(c, &o->sampling) || !read_stops(c, o) ||
         !read_stop_tokens(c) || !read_length(c, o, max) || !read_numbers(c, j) ||
         !read_stream(c, j) || !tern_field_bool(c, "ignore_eos", &o->ignore_eos) ||
@@ -372,5 +423,6 @@ bool tern_request_constraint(struct tern_call *c)
     c->job->options.grammar = c->job->constraint.grammar;
     tern_out_free(&gbnf);
     tern_json_drop(schema);
-    return ok || tern_call_fail(c, 400, format.param, NULL, "%s: %s", format.param, line);
+    return ok ? tern_request_may_hold(c)
+              : tern_call_fail(c, 400, format.param, NULL, "%s: %s", format.param, line);
 }

@@ -16,7 +16,7 @@ enum { NAME = 256, ID = 80 };
 
 /* Of the job: there is one choice. */
 struct answer {
-    bool open;
+    bool open, cut;           /* cut: it ends because no more may be generated */
     tern_part_kind kind;      /* of the open item: TEXT, REASONING or CALL */
     uint32_t n_items, n_events;
     char name[NAME + 1];      /* of the tool that is called */
@@ -39,6 +39,11 @@ static const char *item_id(const struct tern_job *j, char id[ID])
     const struct answer *a = j->own;
     return id_of(j, a->kind == TERN_PART_TEXT ? "msg" : a->kind == TERN_PART_CALL ? "fc" : "rs",
                  a->n_items, id);
+}
+
+static bool is_cut(const struct tern_choice *c)
+{
+    return c->finish && strcmp(c->finish, "length") == 0;
 }
 
 /* --- objects --- */
@@ -71,7 +76,7 @@ static void write_item(struct tern_choice *c, struct tern_out *o, const char *ke
     tern_json_begin(o, key, '{');
     text(o, "type", call ? "function_call" : a->kind == TERN_PART_TEXT ? "message" : "reasoning");
     text(o, "id", item_id(j, id));
-    text(o, "status", whole ? "completed" : "in_progress");
+    text(o, "status", !whole ? "in_progress" : a->cut ? "incomplete" : "completed");
     if (call) {
         text(o, "call_id", id_of(j, "call", a->n_items, id));
         text(o, "name", a->name);
@@ -105,7 +110,7 @@ static void write_usage(const struct tern_choice *c, struct tern_out *o)
     tern_json_end(o, '}');
     tern_json_u64(o, "output_tokens", c->n_generated);
     tern_json_begin(o, "output_tokens_details", '{');
-    tern_json_u64(o, "reasoning_tokens", 0);
+    tern_json_u64(o, "reasoning_tokens", c->n_thought);
     tern_json_end(o, '}');
     tern_json_u64(o, "total_tokens", p->n + c->n_generated);
     tern_json_end(o, '}');
@@ -115,7 +120,7 @@ static void write_response(struct tern_choice *c, struct tern_out *o, const char
 {
     char id[ID];
     const struct tern_job *j = c->job;
-    const bool cut = c->finish && strcmp(c->finish, "length") == 0;
+    const bool cut = is_cut(c);
     tern_json_begin(o, key, '{');
     text(o, "id", id_of(j, "resp", 0, id));
     text(o, "object", "response");
@@ -213,12 +218,13 @@ static const char *stem_of(tern_part_kind kind)
 
 /* --- items --- */
 
-static void close_item(struct tern_choice *c, struct tern_out *o)
+static void close_item(struct tern_choice *c, struct tern_out *o, bool cut)
 {
     struct answer *a = c->job->own;
     char type[64];
     if (!a->open)
         return;
+    a->cut = cut;
     snprintf(type, sizeof type, "response.%s.done", stem_of(a->kind));
     if (begin_item_event(c, o, type)) {
         tern_part_copy(c, OPEN, o, a->kind == TERN_PART_CALL ? "arguments" : "text", "\"\"");
@@ -238,7 +244,7 @@ static void open_item(struct tern_choice *c, struct tern_out *o, const tern_part
     struct answer *a = c->job->own;
     if (a->open && a->kind == p->kind && p->kind != TERN_PART_CALL)
         return;
-    close_item(c, o);
+    close_item(c, o, false);
     a->open = true;
     a->kind = p->kind;
     if (p->kind == TERN_PART_CALL)
@@ -267,7 +273,7 @@ static void add_piece(struct tern_choice *c, struct tern_out *o, tern_text piece
 static void take_part(struct tern_choice *c, struct tern_out *o, const tern_part *p)
 {
     if (p->kind == TERN_PART_CALL_END) {
-        close_item(c, o);
+        close_item(c, o, !p->whole && is_cut(c));
         return;
     }
     if (p->kind != TERN_PART_ARGUMENTS)
@@ -292,7 +298,7 @@ static void on_event(struct tern_choice *c, const tern_event *e, struct tern_out
     while (tern_reply_next(chat->reader, &part))
         take_part(c, o, &part);
     if (e->kind == TERN_EVENT_DONE)
-        close_item(c, o);
+        close_item(c, o, is_cut(c));
 }
 
 static void on_end(struct tern_job *j, struct tern_out *o)
@@ -308,7 +314,7 @@ static void on_end(struct tern_job *j, struct tern_out *o)
     tern_out_flush(o);
 }
 
-static const struct tern_job_kind responses = {on_begin, on_event, on_end};
+static const struct tern_job_kind responses = {.begin = on_begin, .event = on_event, .end = on_end};
 
 bool tern_responses_prepare(struct tern_call *c)
 {

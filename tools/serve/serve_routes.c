@@ -4,33 +4,46 @@
 #include <string.h>
 
 const struct tern_route tern_routes[] = {
-    {"GET", "/health", true, true, tern_health_now, NULL, false},
-    {"GET", "/v1/health", true, true, tern_health_now, NULL, false},
-    {"GET", "/v1/models", false, true, tern_models_now, NULL, false},
-    {"GET", "/models", false, true, tern_models_now, NULL, false},
-    {"GET", "/props", false, false, tern_props_now, NULL, false},
-    {"GET", "/slots", false, false, tern_slots_now, NULL, false},
-    {"GET", "/metrics", false, false, tern_metrics_now, NULL, false},
-    {"POST", "/v1/completions", false, false, NULL, tern_completions_prepare, true},
-    {"POST", "/completions", false, false, NULL, tern_completions_prepare, true},
-    {"POST", "/v1/chat/completions", false, false, NULL, tern_chat_prepare, true},
-    {"POST", "/chat/completions", false, false, NULL, tern_chat_prepare, true},
-    {"POST", "/v1/responses", false, false, NULL, tern_responses_prepare, true},
-    {"POST", "/v1/embeddings", false, false, NULL, tern_embeddings_prepare, true},
-    {"POST", "/embeddings", false, false, NULL, tern_embeddings_prepare, true},
-    {"POST", "/infill", false, false, NULL, tern_infill_prepare, true},
-    {"POST", "/tokenize", false, false, NULL, tern_tokenize_prepare, true},
-    {"POST", "/detokenize", false, false, NULL, tern_detokenize_prepare, true},
-    {"POST", "/apply-template", false, false, NULL, tern_apply_template_prepare, true},
-    {NULL, NULL, false, false, NULL, NULL, false},
+    {"GET", "/health", true, true, tern_health_now, NULL, false, false},
+    {"GET", "/v1/health", true, true, tern_health_now, NULL, false, false},
+    {"GET", "/v1/models", false, true, tern_models_now, NULL, false, false},
+    {"GET", "/models", false, true, tern_models_now, NULL, false, false},
+    {"GET", "/props", false, false, tern_props_now, NULL, false, false},
+    {"GET", "/slots", false, false, tern_slots_now, NULL, false, false},
+    {"POST", "/slots/#", false, false, NULL, tern_slot_prepare, true, true},
+    {"GET", "/metrics", false, false, tern_metrics_now, NULL, false, false},
+    {"POST", "/v1/completions", false, false, NULL, tern_completions_prepare, true, false},
+    {"POST", "/completions", false, false, NULL, tern_completions_prepare, true, false},
+    {"POST", "/v1/chat/completions", false, false, NULL, tern_chat_prepare, true, false},
+    {"POST", "/chat/completions", false, false, NULL, tern_chat_prepare, true, false},
+    {"POST", "/v1/responses", false, false, NULL, tern_responses_prepare, true, false},
+    {"POST", "/v1/embeddings", false, false, NULL, tern_embeddings_prepare, true, false},
+    {"POST", "/embeddings", false, false, NULL, tern_embeddings_prepare, true, false},
+    {"POST", "/infill", false, false, NULL, tern_infill_prepare, true, false},
+    {"POST", "/tokenize", false, false, NULL, tern_tokenize_prepare, true, false},
+    {"POST", "/detokenize", false, false, NULL, tern_detokenize_prepare, true, false},
+    {"POST", "/apply-template", false, false, NULL, tern_apply_template_prepare, true, false},
+    {NULL, NULL, false, false, NULL, NULL, false, false},
 };
+
+/* A row's path; # at its end is a number. */
+static bool is_path(tern_text path, const char *row)
+{
+    const size_t n = strlen(row) - 1;
+    if (row[n] != '#')
+        return tern_http_is(path, row);
+    size_t digits = n;
+    while (digits < path.size && path.data[digits] >= '0' && path.data[digits] <= '9')
+        digits++;
+    return path.size > n && digits == path.size && memcmp(path.data, row, n) == 0;
+}
 
 /* The route of a path and method; NULL, and whether the path is there with another method. */
 static const struct tern_route *find(const struct tern_http_exchange *x, bool *known)
 {
     *known = false;
     for (const struct tern_route *r = tern_routes; r->path; r++) {
-        if (!tern_http_is(x->path, r->path))
+        if (!is_path(x->path, r->path))
             continue;
         if (tern_http_is(x->method, r->method) ||
             (strcmp(r->method, "GET") == 0 && tern_http_is(x->method, "HEAD")))

@@ -34,6 +34,16 @@ void tern_event_last(struct tern_job *j, struct tern_out *o)
     tern_out_flush(o);
 }
 
+void tern_write_progress(const struct tern_progress_made *p, struct tern_out *o)
+{
+    tern_json_begin(o, "prompt_progress", '{');
+    tern_json_u64(o, "total", p->total);
+    tern_json_u64(o, "cache", p->cached);
+    tern_json_u64(o, "processed", p->processed);
+    tern_json_real(o, "time_ms", p->ms);
+    tern_json_end(o, '}');
+}
+
 /* --- what is kept of an answer until it is sent whole --- */
 
 static bool to_part(void *self, const char *data, size_t n)
@@ -82,19 +92,22 @@ void tern_part_copy(struct tern_choice *c, uint32_t part, struct tern_out *o, co
 
 void tern_write_usage(const struct tern_job *j, struct tern_out *o)
 {
-    uint64_t prompt = 0, cached = 0, generated = 0;
+    uint64_t prompt = 0, cached = 0, generated = 0, thought = 0;
     for (uint32_t i = 0; i < j->n_prompts; i++) {
         prompt += j->prompts[i].n;
         cached += j->prompts[i].n_cached;
     }
     for (uint32_t i = 0; i < j->n_choices; i++)
-        generated += j->choices[i].n_generated;
+        generated += j->choices[i].n_generated, thought += j->choices[i].n_thought;
     tern_json_begin(o, "usage", '{');
     tern_json_u64(o, "prompt_tokens", prompt);
     tern_json_u64(o, "completion_tokens", generated);
     tern_json_u64(o, "total_tokens", prompt + generated);
     tern_json_begin(o, "prompt_tokens_details", '{');
     tern_json_u64(o, "cached_tokens", cached);
+    tern_json_end(o, '}');
+    tern_json_begin(o, "completion_tokens_details", '{');
+    tern_json_u64(o, "reasoning_tokens", thought);
     tern_json_end(o, '}');
     tern_json_end(o, '}');
 }
