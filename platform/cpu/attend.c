@@ -17,7 +17,7 @@ struct tile {
     const struct tern_op *op;
     const struct tern_kv_group *group;
     const struct tern_cpu_pool *pool;
-    const uint8_t *layer;         /* the pool's blocks of this layer */
+    const uint8_t *keys, *values; /* block 0 of the layer and head */
     const uint32_t *table;        /* of the sequence */
     uint32_t first_row, n_tokens; /* rows of the batch */
     uint32_t kv_head, first_head, n_heads;
@@ -60,7 +60,8 @@ static struct tile tile_at(const struct tern_cpu *c, const struct tern_op *op,
     struct tile t = {.op = op, .group = g, .pool = &c->pools[layer->group]};
     const uint32_t part = item % cut->parts, tile = item / cut->parts / g->n_kv_heads;
     t.kv_head = item / cut->parts % g->n_kv_heads;
-    t.layer = t.pool->base + layer->index_in_group * t.pool->layer_bytes;
+    t.keys = tern_cpu_keys(t.pool, layer->index_in_group, t.kv_head, 0);
+    t.values = tern_cpu_values(t.pool, layer->index_in_group, t.kv_head, 0);
     t.first_head = t.kv_head * share + part * cut->heads;
     t.n_heads = share - part * cut->heads < cut->heads ? share - part * cut->heads : cut->heads;
     uint32_t before = 0;
@@ -126,21 +127,17 @@ static uint16_t within(uint64_t position, uint64_t base)
 
 static void find_blocks(const struct tile *t, uint32_t chunk, struct seen *seen)
 {
-    const size_t k_at = t->kv_head * t->pool->k_bytes;
-    const size_t v_at =
-        t->group->n_kv_heads * t->pool->k_bytes + t->kv_head * t->pool->v_bytes;
     const uint32_t *table = t->table + chunk * (TERN_CHUNK / TERN_BLOCK_TOKENS);
     const uint64_t after = (uint64_t)(chunk + 1) * TERN_CHUNK, end = t->position + t->n_tokens;
     for (uint32_t b = 0; b < TERN_CHUNK / TERN_BLOCK_TOKENS; b++) {
         seen->keys[b] = seen->values[b] = seen->next[b] = NULL;
         if (after + b * TERN_BLOCK_TOKENS < end)
-            seen->next[b] = t->layer + k_at +
-                            table[b + TERN_CHUNK / TERN_BLOCK_TOKENS] * t->pool->block_bytes;
+            seen->next[b] =
+                t->keys + table[b + TERN_CHUNK / TERN_BLOCK_TOKENS] * t->pool->k_bytes;
         if ((b + 1) * TERN_BLOCK_TOKENS <= seen->least || b * TERN_BLOCK_TOKENS >= seen->most)
             continue;
-        const uint8_t *block = t->layer + table[b] * t->pool->block_bytes;
-        seen->keys[b] = block + k_at;
-        seen->values[b] = block + v_at;
+        seen->keys[b] = t->keys + table[b] * t->pool->k_bytes;
+        seen->values[b] = t->values + table[b] * t->pool->v_bytes;
     }
 }
 
@@ -330,8 +327,9 @@ void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t t
     struct tile t;
     struct tern_acts acts;
     uint32_t tile = UINT32_MAX;
-    const uint32_t n = cut.n_items * cut.n_chunks, parts = 8 * c->limits.n_threads;
-    while (tern_cpu_take(counters, n, n < parts ? 1 : n / parts, &item, &last))
+    /* Few takes: what a thread begins with, nobody has asked for ahead. */
+    const uint32_t n = cut.n_items * cut.n_chunks, n_threads = c->limits.n_threads;
+    while (tern_cpu_take_part(counters, n, (3 * n_threads + 1) / 2, 1, &item, &last))
         for (; item < last; item++) {
             if (item / cut.n_chunks != tile) {
                 tile = item / cut.n_chunks;

@@ -69,8 +69,8 @@ static void lay_out_pools(struct tern_arena *a, struct tern_cpu *c, const uint32
         p->k_bytes = tern_kv_k_bytes(c->k_type, g->k_dim);
         p->v_bytes = tern_kv_v_bytes(c->v_type, g->v_dim);
         p->v_row_bytes = tern_kv_v_row_bytes(c->v_type, g->v_dim);
-        p->block_bytes = g->n_kv_heads * (p->k_bytes + p->v_bytes);
-        p->layer_bytes = p->block_bytes * n_blocks[i];
+        p->head_bytes = (p->k_bytes + p->v_bytes) * n_blocks[i];
+        p->layer_bytes = g->n_kv_heads * p->head_bytes;
         p->n_blocks = n_blocks[i];
         p->base = tern_carve_raw(a, g->n_layers, p->layer_bytes, 64);
     }
@@ -413,12 +413,15 @@ static tern_status copy_blocks(void *state, uint32_t group, const struct tern_bl
     (void)err;
     const struct tern_cpu *c = state;
     const struct tern_cpu_pool *p = &c->pools[group];
+    const struct tern_kv_group *g = &c->program->kv_groups[group];
     for (size_t i = 0; i < n; i++)
-        for (uint32_t layer = 0; layer < c->program->kv_groups[group].n_layers; layer++) {
-            uint8_t *base = p->base + layer * p->layer_bytes;
-            memcpy(base + copies[i].to * p->block_bytes, base + copies[i].from * p->block_bytes,
-                   p->block_bytes);
-        }
+        for (uint32_t layer = 0; layer < g->n_layers; layer++)
+            for (uint32_t h = 0; h < g->n_kv_heads; h++) {
+                memcpy(tern_cpu_keys(p, layer, h, copies[i].to),
+                       tern_cpu_keys(p, layer, h, copies[i].from), p->k_bytes);
+                memcpy(tern_cpu_values(p, layer, h, copies[i].to),
+                       tern_cpu_values(p, layer, h, copies[i].from), p->v_bytes);
+            }
     return TERN_OK;
 }
 

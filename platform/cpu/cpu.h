@@ -42,11 +42,14 @@ struct tern_cpu_thread {
     uint64_t since_ns;
 };
 
-struct tern_cpu_pool { /* of one KV group */
+/* Of one KV group. The blocks of one layer's and head's keys lie side by side, then those of its
+ * values: attention reads one head at a time, and where a sequence has neighbouring blocks, that
+ * is a stream that memory is good at. */
+struct tern_cpu_pool {
     uint8_t *base;
     size_t k_bytes, v_bytes; /* of a block, one KV head */
     size_t v_row_bytes;      /* from one token's values to the next one's */
-    size_t block_bytes, layer_bytes;
+    size_t head_bytes, layer_bytes;
     uint32_t n_blocks;
 };
 
@@ -91,6 +94,18 @@ static inline float *tern_cpu_slot(const struct tern_cpu *c, int16_t slot)
 static inline uint32_t tern_cpu_phase_rows(const struct tern_cpu *c, const struct tern_phase *ph)
 {
     return ph->on_logits ? c->batch->n_logits : c->batch->n_rows;
+}
+
+static inline uint8_t *tern_cpu_keys(const struct tern_cpu_pool *p, uint32_t layer, uint32_t head,
+                                     uint32_t block)
+{
+    return p->base + layer * p->layer_bytes + head * p->head_bytes + block * p->k_bytes;
+}
+
+static inline uint8_t *tern_cpu_values(const struct tern_cpu_pool *p, uint32_t layer,
+                                       uint32_t head, uint32_t block)
+{
+    return tern_cpu_keys(p, layer, head, p->n_blocks) + block * p->v_bytes;
 }
 
 /* The next `step` items of n, or false when all are taken. */

@@ -54,13 +54,11 @@ static void store_kv(const struct tern_cpu *c, const struct tern_op *op, uint32_
     const uint32_t block =
         c->batch
             ->tables[layer->group * c->batch->n_slots + span->slot][position / TERN_BLOCK_TOKENS];
-    uint8_t *base =
-        pool->base + layer->index_in_group * pool->layer_bytes + block * pool->block_bytes;
+    const uint32_t at = layer->index_in_group;
     for (uint32_t h = 0; h < g->n_kv_heads; h++) {
-        tern_kv_store_k(c->kernels, c->k_type, base + h * pool->k_bytes, token,
+        tern_kv_store_k(c->kernels, c->k_type, tern_cpu_keys(pool, at, h, block), token,
                         turn(c, c->k_type, k + (size_t)h * g->k_dim, g->k_dim, turned), g->k_dim);
-        tern_kv_store_v(c->kernels, c->v_type,
-                        base + g->n_kv_heads * pool->k_bytes + h * pool->v_bytes, token,
+        tern_kv_store_v(c->kernels, c->v_type, tern_cpu_values(pool, at, h, block), token,
                         turn(c, c->v_type, v + (size_t)h * g->v_dim, g->v_dim, turned), g->v_dim);
     }
 }

@@ -21,12 +21,6 @@ size_t tern_cpu_block_bytes(const void *state, uint32_t group)
     return g->n_kv_heads * (head_bytes(c->k_type, g->k_dim) + head_bytes(c->v_type, g->v_dim));
 }
 
-static uint8_t *block_at(const struct tern_cpu *c, uint32_t group, uint32_t layer, uint32_t block)
-{
-    const struct tern_cpu_pool *p = &c->pools[group];
-    return p->base + layer * p->layer_bytes + block * p->block_bytes;
-}
-
 tern_status tern_cpu_read_block(const void *state, uint32_t group, uint32_t layer, uint32_t block,
                                 void *to, tern_error *err)
 {
@@ -35,12 +29,11 @@ tern_status tern_cpu_read_block(const void *state, uint32_t group, uint32_t laye
     const struct tern_kv_group *g = &c->program->kv_groups[group];
     const struct tern_cpu_pool *p = &c->pools[group];
     const size_t k = head_bytes(c->k_type, g->k_dim), v = head_bytes(c->v_type, g->v_dim);
-    const uint8_t *from = block_at(c, group, layer, block);
     uint8_t *at = to;
-    for (uint32_t h = 0; h < g->n_kv_heads; h++, at += k, from += p->k_bytes)
-        memcpy(at, from, k);
-    for (uint32_t h = 0; h < g->n_kv_heads; h++, at += v, from += p->v_bytes)
-        memcpy(at, from, v);
+    for (uint32_t h = 0; h < g->n_kv_heads; h++, at += k)
+        memcpy(at, tern_cpu_keys(p, layer, h, block), k);
+    for (uint32_t h = 0; h < g->n_kv_heads; h++, at += v)
+        memcpy(at, tern_cpu_values(p, layer, h, block), v);
     return TERN_OK;
 }
 
@@ -52,12 +45,11 @@ tern_status tern_cpu_write_block(void *state, uint32_t group, uint32_t layer, ui
     const struct tern_kv_group *g = &c->program->kv_groups[group];
     const struct tern_cpu_pool *p = &c->pools[group];
     const size_t k = head_bytes(c->k_type, g->k_dim), v = head_bytes(c->v_type, g->v_dim);
-    uint8_t *to = block_at(c, group, layer, block);
     const uint8_t *at = from;
-    for (uint32_t h = 0; h < g->n_kv_heads; h++, at += k, to += p->k_bytes)
-        memcpy(to, at, k);
-    for (uint32_t h = 0; h < g->n_kv_heads; h++, at += v, to += p->v_bytes)
-        memcpy(to, at, v);
+    for (uint32_t h = 0; h < g->n_kv_heads; h++, at += k)
+        memcpy(tern_cpu_keys(p, layer, h, block), at, k);
+    for (uint32_t h = 0; h < g->n_kv_heads; h++, at += v)
+        memcpy(tern_cpu_values(p, layer, h, block), at, v);
     return TERN_OK;
 }
 
