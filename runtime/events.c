@@ -117,16 +117,21 @@ void tern_report_hidden(struct tern_engine *e, struct tern_sequence *s, uint32_t
 
 /* --- text --- */
 
-/* Pushes bytes through the stop strings to the end of an event's text. */
-static bool add_text(struct tern_engine *e, struct tern_sequence *s, size_t n, tern_event *event)
+/* Pushes bytes through the stop strings to the end of an event's text; of reasoning, past them:
+ * what it repeats of the question would else end the reply before there is an answer. */
+static bool add_text(struct tern_engine *e, struct tern_sequence *s, size_t n, bool thinks,
+                     tern_event *event)
 {
     struct tern_events *ev = &e->parts.events;
+    char *to = ev->text + ev->n_text;
     bool stopped = false;
-    size_t out = n;
-    if (s->n_generated > s->options.min_tokens)
-        out = tern_stops_push(&s->stops, ev->piece, n, ev->text + ev->n_text, &stopped);
-    else
-        memcpy(ev->text + ev->n_text, ev->piece, n);
+    const bool quiet = thinks || s->n_generated <= s->options.min_tokens;
+    size_t out = quiet ? tern_stops_end(&s->stops, to)
+                       : tern_stops_push(&s->stops, ev->piece, n, to, &stopped);
+    if (quiet) {
+        memcpy(to + out, ev->piece, n);
+        out += n;
+    }
     ev->n_text += out;
     event->text.size += out;
     return stopped;
@@ -141,7 +146,8 @@ void tern_finish(struct tern_engine *e, struct tern_sequence *s, tern_stop stop,
     if (stop == TERN_STOP_ERROR)
         event->error = s->failure.text;
     if (stop != TERN_STOP_STRING &&
-        !add_text(e, s, tern_detok_end(&s->detok, ev->piece), event)) {
+        !add_text(e, s, tern_detok_end(&s->detok, ev->piece), tern_thinking_is_on(&s->thinking),
+                  event)) {
         const size_t out = tern_stops_end(&s->stops, ev->text + ev->n_text);
         ev->n_text += out;
         event->text.size += out;
@@ -192,7 +198,7 @@ void tern_generate(struct tern_engine *e, struct tern_sequence *s, const float *
     const struct tern_vocab *vocab = e->model->vocab;
     const tern_seq_options *o = &s->options;
     tern_token token = -1;
-    bool ends = false;
+    bool ends = false, thinks = tern_thinking_is_on(&s->thinking);
     if (choose(e, s, logits, &token, &ends)) {
         tern_finish(e, s, TERN_STOP_ERROR, -1);
         return;
@@ -213,7 +219,8 @@ void tern_generate(struct tern_engine *e, struct tern_sequence *s, const float *
     size_t n = 0;
     if (vocab)
         n = tern_detok_push(e->model, &s->detok, token, is_shown(s, token), e->parts.events.piece);
-    if (add_text(e, s, n, event))
+    thinks |= tern_thinking_is_on(&s->thinking); /* with both of its tags */
+    if (add_text(e, s, n, thinks, event))
         tern_finish(e, s, TERN_STOP_STRING, -1);
     else if (s->n_generated == o->max_tokens)
         tern_finish(e, s, TERN_STOP_LENGTH, -1);

@@ -505,7 +505,8 @@ typedef struct tern_seq_options {
      * n_early of the biases hold for these alone: such as forbid end tokens. Where there is a
      * grammar, it alone says where a text ends, and both are 0. */
     uint32_t min_tokens, n_early;
-    const tern_text *stops; /* copied; text from the first stop string on is never emitted */
+    const tern_text *stops; /* copied; text from the first stop string on is never emitted; they
+                             * are not looked for in reasoning, nor in its tags (below) */
     uint32_t n_stops;
     uint32_t n_logprobs;    /* reported with each generated token; within the limits */
     int32_t n_prompt_logprobs; /* with each prompt token; -1: the token's own alone; 0: no events */

@@ -35,6 +35,8 @@ bool tern_thinking_force(struct tern_thinking *t);
 /* Reads a token's bytes (control tokens' too); answers how many of them belong to the reasoning,
  * or to the white space and the tags around it. */
 size_t tern_thinking_read(struct tern_thinking *t, const char *bytes, size_t n);
+/* It has begun, and is not over: what comes next is of it, or its closing tag. */
+bool tern_thinking_is_on(const struct tern_thinking *t);
 /* Nothing of it is left to come. */
 bool tern_thinking_is_over(const struct tern_thinking *t);
 

@@ -358,18 +358,37 @@ static void named_control_tokens_are_shown_and_no_others(void **state)
     run(f, &o, "[a@]b@c^", "a</think>bc");
 }
 
-static void stop_strings_count_in_reasoning_too(void **state)
+static void stop_strings_count_in_the_answer_alone(void **state)
 {
     struct fixture *f = *state;
-    static const tern_text stops[] = {{"k>b", 3}, {"XY", 2}};
+    static const tern_text stops[] = {{"k>b", 3}, {"XY", 2}, {"</think>", 8}, {"<think>", 7}};
     tern_seq_options o = thinking();
     o.stops = stops;
-    o.n_stops = 2;
-    run(f, &o, "[aXYb^", "<think>a");
+    o.n_stops = 4;
+    run(f, &o, "[aXYb]cXYd^", "<think>aXYb</think>c");
     assert_int_equal(f->done.stop, TERN_STOP_STRING);
-    run(f, &o, "[aXc]bd^", "<think>aXc</thin");
+    /* Neither a tag nor what begins within the reasoning becomes one behind it. */
+    run(f, &o, "[aX]Ybd^", "<think>aX</think>Ybd");
+    run(f, &o, "[aXc]bd^", "<think>aXc</think>bd");
+    assert_int_equal(f->done.stop, TERN_STOP_EOS);
+    /* What was held back before it comes out before it. */
+    run(f, &o, " [a]d^", " <think>a</think>d");
+    /* Text without reasoning has its stops from the first byte on, tags in it too. */
+    run(f, &o, "XY^", "");
+    run(f, &o, "a[b^", "a");
     assert_int_equal(f->done.stop, TERN_STOP_STRING);
-    run(f, &o, "[aX]Yd^", "<think>aX</think>Yd");
+    /* Nor does a closing tag that the budget forced. */
+    const tern_token end[] = {token_of('X'), THOUGHT, token_of('X'), token_of('Y')};
+    o.think_limited = true;
+    o.think_tokens = 1;
+    run(f, &o, "[abcXYd^", "<think>a</think>c");
+    o.think_end = end;
+    o.n_think_end = 4;
+    run(f, &o, "[abcdefXYg^", "<think>aX</think>XYf");
+    assert_int_equal(f->done.stop, TERN_STOP_STRING);
+    o.think_tokens = 0;
+    o.thinks = true;
+    run(f, &o, "abcdeXYg^", "X</think>XYe");
 }
 
 /* --- errors --- */
@@ -422,7 +441,7 @@ int main(void)
         WITH_FIXTURE(reasoning_does_not_end_a_text_that_must_be_of_a_grammar),
         WITH_FIXTURE(a_tag_of_several_tokens_goes_on_under_a_grammar),
         WITH_FIXTURE(named_control_tokens_are_shown_and_no_others),
-        WITH_FIXTURE(stop_strings_count_in_reasoning_too),
+        WITH_FIXTURE(stop_strings_count_in_the_answer_alone),
         WITH_FIXTURE(what_can_not_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
