@@ -62,6 +62,9 @@ static tern_status check_sizes(const struct tern_saved_head *h, uint64_t size, t
     if (h->file_bytes > size)
         return tern_fail(err, TERN_BAD_MODEL, "session too short: %u bytes of %u: is it whole?",
                          size, h->file_bytes);
+    if (h->file_bytes < size)
+        return tern_fail(err, TERN_BAD_MODEL, "session too long: %u bytes, it ends at %u", size,
+                         h->file_bytes);
     if (h->n_tokens > TERN_SAVED_MOST_TOKENS || h->note_bytes > TERN_SAVED_MOST_NOTE)
         return tern_fail(err, TERN_BAD_MODEL, "session: %u tokens and a note of %u bytes, at most "
                          "%u and %u", (uint64_t)h->n_tokens, h->note_bytes,

@@ -111,7 +111,7 @@ static void an_image_and_its_gguf_are_one_model(void **state)
     }
 }
 
-static void an_altered_byte_or_a_cut_is_refused_wherever_it_is(void **state)
+static void an_altered_byte_a_cut_or_a_byte_more_is_refused(void **state)
 {
     (void)state;
     struct file f = small_session(model_of(true), (tern_limits){.n_seqs = 1});
@@ -134,6 +134,13 @@ static void an_altered_byte_or_a_cut_is_refused_wherever_it_is(void **state)
         tern_engine_clear_error(r->engine);
         free(exact);
     }
+    struct file longer = {.bytes = malloc(f.size + 1), .size = f.size + 1};
+    memcpy(longer.bytes, f.bytes, f.size);
+    longer.bytes[f.size] = 0;
+    assert_int_equal(try_restore(r->engine, seq, &longer), TERN_BAD_MODEL);
+    assert_non_null(strstr(tern_engine_error(r->engine)->text, "session too long"));
+    tern_engine_clear_error(r->engine);
+    free(longer.bytes);
     assert_null(trace_check_kv(r->engine));
     assert_int_equal(try_restore(r->engine, seq, &f), TERN_OK);
     close_rig(r);
@@ -259,7 +266,7 @@ int main(void)
         cmocka_unit_test(what_is_not_the_same_is_refused_by_name),
         cmocka_unit_test(other_weights_are_another_model),
         cmocka_unit_test(an_image_and_its_gguf_are_one_model),
-        cmocka_unit_test(an_altered_byte_or_a_cut_is_refused_wherever_it_is),
+        cmocka_unit_test(an_altered_byte_a_cut_or_a_byte_more_is_refused),
         cmocka_unit_test(a_head_that_lies_is_refused),
         cmocka_unit_test(a_source_or_a_sink_that_fails_leaves_nothing_behind),
         cmocka_unit_test(calls_out_of_turn_are_refused),
