@@ -224,6 +224,7 @@ static int run(const struct tern_settings *settings)
         fail(&c, line);
     }
     close_all(&c);
+    tern_interrupt_end();
     return code;
 }
 

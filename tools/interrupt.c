@@ -3,40 +3,64 @@
 #include "platform/os/host.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupted, survives, ends;
 static void (*tell_other)(void);
+static _Atomic(const char *) unfinished;
+
+static void die(int number)
+{
+    const char *file = atomic_load(&unfinished);
+    if (file)
+        unlink(file);
+    signal(number, SIG_DFL);
+    raise(number);
+}
 
 static void on_interrupt(int number)
 {
-    if (!survives && interrupted >= (tell_other ? 2 : 1)) {
-        signal(number, SIG_DFL);
-        raise(number);
-    }
+    if (!survives && interrupted >= (tell_other ? 2 : 1))
+        die(number);
     interrupted++;
     if (tell_other)
         tell_other();
 }
 
-static void catch(int number)
+static void catch(int number, void (*handler)(int))
 {
-    struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigemptyset(&a.sa_mask);
     sigaction(number, &a, NULL);
 }
 
+/* Who starts a program with nohup wants it to go on. */
+static void catch_hangup(void (*handler)(int))
+{
+    struct sigaction now;
+    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+        catch(SIGHUP, handler);
+}
+
 void tern_interrupt_install(void)
 {
-    catch(SIGINT);
+    catch(SIGINT, on_interrupt);
+    catch(SIGTERM, die);
+    catch_hangup(die);
     signal(SIGPIPE, SIG_IGN);
+}
+
+void tern_interrupt_unfinished(const char *file)
+{
+    atomic_store(&unfinished, file);
 }
 
 void tern_interrupt_tell(void (*tell)(void))
 {
     tell_other = tell;
-    catch(SIGTERM);
+    catch(SIGTERM, on_interrupt);
 }
 
 bool tern_interrupted(void)
@@ -46,19 +70,23 @@ bool tern_interrupted(void)
 
 static void on_end(int number)
 {
-    (void)number;
-    if (!ends) /* a second one does not stop what is saved at the end */
-        interrupted = 1;
-    ends = 1;
+    if (ends)
+        return; /* a second one does not stop what is saved at the end */
+    interrupted = 1;
+    ends = number;
 }
 
 void tern_interrupt_survive(void)
 {
-    struct sigaction a = {.sa_handler = on_end, .sa_flags = SA_RESTART};
-    sigemptyset(&a.sa_mask);
-    sigaction(SIGTERM, &a, NULL);
-    sigaction(SIGHUP, &a, NULL);
+    catch(SIGTERM, on_end);
+    catch_hangup(on_end);
     survives = 1;
+}
+
+void tern_interrupt_end(void)
+{
+    if (ends)
+        die(ends);
 }
 
 void tern_interrupt_forget(void)

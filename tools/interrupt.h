@@ -5,9 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first SIGINT is remembered, so that work ends cleanly; the second ends the process. */
+/* The first SIGINT is remembered, so that work ends cleanly; the second ends the process, as do
+ * SIGTERM and SIGHUP. */
 void tern_interrupt_install(void);
 bool tern_interrupted(void);
+/* A file that a signal which ends the process takes away; NULL: none. The name has to stay. */
+void tern_interrupt_unfinished(const char *file);
 /* From now on SIGTERM counts as SIGINT, and the handler calls `tell`, which may do what handlers
  * may, the first and the second time; the third ends the process. */
 void tern_interrupt_tell(void (*tell)(void));
@@ -16,6 +19,9 @@ void tern_interrupt_tell(void (*tell)(void));
 void tern_interrupt_survive(void);
 void tern_interrupt_forget(void);
 bool tern_interrupt_ends(void);
+/* At the end, when all is saved: ends by the signal that asked for it, as whoever sent it expects;
+ * does nothing if there was none. */
+void tern_interrupt_end(void);
 
 /* A line on standard error that is written over, only where that is a terminal and a step has
  * taken more than a second. */

@@ -182,18 +182,14 @@ bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern
 
 bool tern_keep_check(const char *path, char line[TERN_ARGS_LINE])
 {
-    char beside[TERN_OUTPUT_PATH];
+    static struct tern_output file;
     if (!*path) {
         snprintf(line, TERN_ARGS_LINE, "a session file without a name");
         return false;
     }
-    const int n = snprintf(beside, sizeof beside, "%s.XXXXXX", path);
-    errno = ENAMETOOLONG;
-    const int fd = (size_t)n < sizeof beside ? mkstemp(beside) : -1;
-    if (fd < 0)
-        return fail(path, strerror(errno), line);
-    close(fd);
-    unlink(beside);
+    if (!tern_output_open(&file, path, line))
+        return false;
+    tern_output_drop(&file);
     return true;
 }
 

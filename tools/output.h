@@ -1,5 +1,7 @@
 /* output.h: a file that is there whole or not at all. It is written beside its place under a name
- * of its own, and takes its place when everything is on the disk; what fails leaves nothing.
+ * of its own, and takes its place when everything is on the disk; what fails leaves nothing, and
+ * neither does a signal that ends the process. A symbolic link stays: its file is written, or made
+ * where it leads to.
  *
  * Pieces that follow each other go out in runs of 4 MiB, at multiples of it: file systems with
  * large folios then keep the file in huge pages, and a mapped image decodes 7 % faster. */

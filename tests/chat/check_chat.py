@@ -267,16 +267,40 @@ def the_terminal_is_left_as_it_was():
             text += os.read(master, 65536)
         p.send_signal(signal.SIGTERM)
         code = p.wait(20)
-    check(code == 0, f"exit {code} after SIGTERM")
+    check(code == -signal.SIGTERM, f"exit {code} after SIGTERM")
     check(termios.tcgetattr(slave) == before, "the terminal's modes are other ones")
     os.close(master)
     os.close(slave)
 
 
+def a_signal_ends_it_and_the_session_is_kept():
+    with tempfile.TemporaryDirectory() as home:
+        options = ["--session", "s", "--ignore-eos", "-c", "8192"]
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with Chat(*options, home=home) as c:
+                if number == signal.SIGHUP:
+                    c.wait("1 turn restored")
+                c.prompt()
+                c.say("hello")
+                c.wait(r"\n.{30}")  # in the middle of an answer
+                os.kill(c.pid, number)
+                check(c.end() == -number, f"exit {c.code}, {c.shown!r}")
+            check(os.listdir(home) == ["s"], os.listdir(home))
+        with Chat(*options, home=home) as c:
+            c.wait("2 turns restored")
+            c.prompt()
+            c.say("/tokens")
+            c.wait("user.*assistant.*user.*assistant")
+            c.type("/set predict 2\r")
+            c.prompt()
+            os.kill(c.pid, signal.SIGTERM)  # at the prompt, too
+            check(c.end() == -signal.SIGTERM, f"exit {c.code}, {c.shown!r}")
+
+
 ALWAYS = [a_line_is_answered_and_ctrl_d_ends, an_answer_is_stopped_and_the_program_is_not,
           ctrl_c_clears_the_line, a_long_prompt_shows_progress_and_can_be_stopped,
           colours_are_for_terminals_that_have_them, messages_of_many_lines_are_put_together,
-          the_terminal_is_left_as_it_was]
+          the_terminal_is_left_as_it_was, a_signal_ends_it_and_the_session_is_kept]
 EDITED = [lines_are_edited_and_remembered, characters_of_many_bytes_are_edited_whole,
           a_pasted_text_is_one_message, the_history_is_kept_where_it_is_asked_for]
 tests = ALWAYS + (EDITED if edits else [])
