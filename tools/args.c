@@ -10,13 +10,14 @@
 static bool wrong(char line[TERN_ARGS_LINE], const char *option, const char *value,
                   const char *needed)
 {
-    snprintf(line, TERN_ARGS_LINE, "%s: '%.60s' given, %s needed", option, value, needed);
+    snprintf(line, TERN_ARGS_LINE, "%.60s: '%.60s' given, %s needed", option, value, needed);
     return false;
 }
 
-static bool out_of_range(char line[TERN_ARGS_LINE], const struct tern_option *o, const char *value)
+static bool out_of_range(char line[TERN_ARGS_LINE], const struct tern_option *o,
+                         const char *called, const char *value)
 {
-    snprintf(line, TERN_ARGS_LINE, "%s: '%.60s' given, %s from %.15g to %.15g needed", o->name,
+    snprintf(line, TERN_ARGS_LINE, "%.60s: '%.60s' given, %s from %.15g to %.15g needed", called,
              value, o->kind == TERN_OPTION_REAL ? "a number" : "a whole number", o->least, o->most);
     return false;
 }
@@ -129,22 +130,23 @@ static bool to_list(const struct tern_option *o, const char *text, struct tern_l
     }
 }
 
-static bool add_bias(const char *text, struct tern_settings *s, char line[TERN_ARGS_LINE])
+static bool add_bias(const char *called, const char *text, struct tern_settings *s,
+                     char line[TERN_ARGS_LINE])
 {
     char id[24];
     size_t n = strcspn(text, "=");
     int64_t token;
     double bias;
     if (n >= sizeof id || text[n] != '=')
-        return wrong(line, "--logit-bias", text, "ID=X");
+        return wrong(line, called, text, "ID=X");
     memcpy(id, text, n);
     id[n] = 0;
     bool never = strcmp(text + n + 1, "-inf") == 0; /* the token cannot be drawn */
     if (!to_int(id, 0, INT32_MAX, &token) ||
         (!never && !to_real(text + n + 1, -1e6, 1e6, &bias)))
-        return wrong(line, "--logit-bias", text, "a token's id = a number");
+        return wrong(line, called, text, "a token's id = a number");
     if (s->n_biases == TERN_MAX_BIASES)
-        return wrong(line, "--logit-bias", text, "at most 1024 of them");
+        return wrong(line, called, text, "at most 1024 of them");
     s->biases[s->n_biases++] = (tern_bias){(tern_token)token, never ? -INFINITY : (float)bias};
     return true;
 }
@@ -175,45 +177,47 @@ static bool is_shown(const struct tern_option *o)
            o->kind != TERN_OPTION_NEVER;
 }
 
-static bool set(const struct tern_option *o, const char *text, struct tern_settings *s,
-                char line[TERN_ARGS_LINE])
+/* called: the option's name as whoever gave the value knows it. */
+static bool set(const struct tern_option *o, const char *called, const char *text,
+                struct tern_settings *s, char line[TERN_ARGS_LINE])
 {
     char *field = (char *)s + o->at;
     switch (o->kind) {
     case TERN_OPTION_FLAG:
-        return to_bool(text, (bool *)(void *)field) || wrong(line, o->name, text, "true or false");
+        return to_bool(text, (bool *)(void *)field) || wrong(line, called, text, "true or false");
     case TERN_OPTION_INT:
         return to_int(text, o->least, o->most, (int64_t *)(void *)field) ||
-               out_of_range(line, o, text);
+               out_of_range(line, o, called, text);
     case TERN_OPTION_BYTES:
         return to_bytes(text, (uint64_t *)(void *)field) ||
-               wrong(line, o->name, text, "a number of bytes (with K, M or G)");
+               wrong(line, called, text, "a number of bytes (with K, M or G)");
     case TERN_OPTION_SEED:
         s->has_seed = true;
         return to_u64(text, &s->seed) ||
-               wrong(line, o->name, text, "a whole number from 0 to 18446744073709551615");
+               wrong(line, called, text, "a whole number from 0 to 18446744073709551615");
     case TERN_OPTION_REAL:
         return to_real(text, o->least, o->most, (double *)(void *)field) ||
-               out_of_range(line, o, text);
+               out_of_range(line, o, called, text);
     case TERN_OPTION_TEXT:
         *(const char **)(void *)field = text;
         return true;
     case TERN_OPTION_STOP:
         if (*text == 0 || s->n_stops == TERN_MAX_STOPS)
-            return wrong(line, o->name, text, "at most 32 texts of at least one byte");
+            return wrong(line, called, text, "at most 32 texts of at least one byte");
         s->stops[s->n_stops++] = text;
         return true;
     case TERN_OPTION_BIAS:
-        return add_bias(text, s, line);
+        return add_bias(called, text, s, line);
     case TERN_OPTION_KV:
         return to_kv_type(text, (tern_kv_type *)(void *)field) ||
-               wrong(line, o->name, text, "f16, f32, q8_0 or q4_0");
+               wrong(line, called, text, "f16, f32, q8_0 or q4_0");
     case TERN_OPTION_LIST:
-        return to_list(o, text, (struct tern_list *)(void *)field) || out_of_range(line, o, text);
+        return to_list(o, text, (struct tern_list *)(void *)field) ||
+               out_of_range(line, o, called, text);
     case TERN_OPTION_ONLY:
-        return is_one_of(text, o->preset) || cannot(line, o, o->name, text);
+        return is_one_of(text, o->preset) || cannot(line, o, called, text);
     case TERN_OPTION_NEVER:
-        return cannot(line, o, o->name, "");
+        return cannot(line, o, called, "");
     case TERN_OPTION_IS_SO:
         return true;
     }
@@ -238,7 +242,15 @@ void tern_args_defaults(const struct tern_command *c, struct tern_settings *s)
     for (size_t t = 0; c->tables[t]; t++)
         for (const struct tern_option *o = c->tables[t]; o->name; o++)
             if (o->preset && is_shown(o) && find(c, o->name, strlen(o->name)) == o)
-                set(o, o->preset, s, line);
+                set(o, o->name, o->preset, s, line);
+}
+
+/* A text or a file that was given: another one would take its place unseen. Of numbers the last
+ * counts, so that what a script gives can be given otherwise behind it. */
+static bool is_given(const struct tern_option *o, const struct tern_settings *s)
+{
+    const char *const *field = (const void *)((const char *)s + o->at);
+    return o->kind == TERN_OPTION_TEXT && *field && *field != o->preset;
 }
 
 /* One argument that begins with a dash, and its value; *i moves past both. */
@@ -262,7 +274,7 @@ static bool parse_option(const struct tern_command *c, int argc, char **argv, in
     if (o->kind == TERN_OPTION_FLAG || o->kind == TERN_OPTION_IS_SO) {
         if (value)
             return wrong(line, o->name, value, "no value");
-        return set(o, "true", s, line);
+        return set(o, o->name, "true", s, line);
     }
     if (value == NULL && *i + 1 < argc)
         value = argv[++*i];
@@ -270,12 +282,24 @@ static bool parse_option(const struct tern_command *c, int argc, char **argv, in
         snprintf(line, TERN_ARGS_LINE, "%s: no value given, %s needed", arg, o->value);
         return false;
     }
-    return set(o, value, s, line);
+    if (is_given(o, s)) {
+        snprintf(line, TERN_ARGS_LINE, "%s: given twice", o->name);
+        return false;
+    }
+    return set(o, o->name, value, s, line);
+}
+
+static const struct tern_command *parsed;
+
+const char *tern_args_who(void)
+{
+    return parsed ? parsed->name : "";
 }
 
 bool tern_args_parse(const struct tern_command *c, int argc, char **argv, struct tern_settings *s,
                      char line[TERN_ARGS_LINE])
 {
+    parsed = c;
     bool only_words = false;
     for (int i = 0; i < argc; i++) {
         if (!only_words && strcmp(argv[i], "--") == 0) {
@@ -285,15 +309,19 @@ bool tern_args_parse(const struct tern_command *c, int argc, char **argv, struct
                 return false;
             if (s->help)
                 return true;
-        } else if (c->needs_model && s->model == NULL) {
+        } else if (c->word && s->model == NULL) {
             s->model = argv[i];
         } else {
             snprintf(line, TERN_ARGS_LINE, "'%.60s' is one word too many", argv[i]);
             return false;
         }
     }
-    if (c->needs_model && s->model == NULL) {
-        snprintf(line, TERN_ARGS_LINE, "no model given, a GGUF file needed");
+    if (c->word && s->model == NULL) {
+        snprintf(line, TERN_ARGS_LINE, "no %s given, %s needed", c->word, c->word_is);
+        return false;
+    }
+    if ((s->grammar != NULL) + (s->schema != NULL) + s->json_mode > 1) {
+        snprintf(line, TERN_ARGS_LINE, "more than one of --grammar, --schema, --json-mode given");
         return false;
     }
     return true;
@@ -320,7 +348,7 @@ bool tern_args_set(const struct tern_command *c, const char *name, const char *t
         snprintf(line, TERN_ARGS_LINE, "there is no option '%.40s'", name);
         return false;
     }
-    return set(o, text, s, line);
+    return set(o, name, text, s, line);
 }
 
 void tern_args_help(const struct tern_command *c)

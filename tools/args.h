@@ -73,7 +73,7 @@ struct tern_command {
     const char *name, *usage, *summary;
     const struct tern_option *const *tables; /* ends with NULL */
     const char *notes;                       /* printed after the options; may be NULL */
-    bool needs_model;
+    const char *word, *word_is;              /* "model", "a GGUF file"; NULL: it takes none */
     int (*run)(const struct tern_settings *s);
 };
 
@@ -82,10 +82,12 @@ void tern_args_defaults(const struct tern_command *c, struct tern_settings *s);
 /* Parses what follows the command's name. False: line holds what is wrong. */
 bool tern_args_parse(const struct tern_command *c, int argc, char **argv, struct tern_settings *s,
                      char line[TERN_ARGS_LINE]);
+/* The name of the command that was parsed, for its errors: "tern NAME: ...". */
+const char *tern_args_who(void);
 /* An option by its long name without the dashes, _ for - allowed; NULL: there is none. */
 const struct tern_option *tern_args_find(const struct tern_command *c, const char *name);
-/* Sets one option by such a name: from JSON. The text must live as long as s. "true" and
- * "false" set flags. */
+/* Sets one option by such a name, from JSON or a line typed; errors call it so. The text must live
+ * as long as s. "true" and "false" set flags. */
 bool tern_args_set(const struct tern_command *c, const char *name, const char *text,
                    struct tern_settings *s, char line[TERN_ARGS_LINE]);
 /* The help of one command to standard output. */

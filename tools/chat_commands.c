@@ -41,12 +41,41 @@ static void do_set(struct tern_chat *c, tern_text rest)
     }
 }
 
-static void do_undo(struct tern_chat *c)
+/* A number of turns, 1 where none is said; 0: it is none. */
+static size_t number_of(tern_text text)
 {
-    if (!tern_chat_talk_undo(&c->talk, false))
-        tern_chat_refuse(c, "/undo: there is no message to take back");
+    size_t n = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9' || n > 1000000)
+            return 0;
+        n = 10 * n + (size_t)(text.data[i] - '0');
+    }
+    return text.size ? n : 1;
+}
+
+static void do_undo(struct tern_chat *c, tern_text rest)
+{
+    char line[TERN_ARGS_LINE];
+    const size_t n = number_of(rest), turns = tern_chat_talk_turns(&c->talk);
+    if (n == 0)
+        snprintf(line, sizeof line, "/undo: '%.*s' given, a number of messages needed",
+                 (int)(rest.size < 40 ? rest.size : 40), rest.data);
+    else if (turns == 0)
+        snprintf(line, sizeof line, "/undo: there is no message to take back");
     else
+        snprintf(line, sizeof line, "/undo: %zu given, there %s %zu to take back", n,
+                 turns == 1 ? "is" : "are", turns);
+    if (n == 0 || n > turns) {
+        tern_chat_refuse(c, line);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        tern_chat_talk_undo(&c->talk, false);
+    if (n == 1)
         tern_chat_screen_say(&c->screen, "tern: the last message and its answer are taken back");
+    else
+        tern_chat_screen_say(&c->screen, "tern: the last %zu messages and their answers are taken "
+                             "back", n);
 }
 
 static bool answer(struct tern_chat *c)
@@ -87,9 +116,13 @@ static void do_context(struct tern_chat *c)
         tern_chat_refuse(c, line);
         return;
     }
-    tern_chat_screen_tell(&c->screen,
-                          "%zu of %u tokens (%.0f%%), %zu held; %zu turn%s%s", n, most,
-                          100.0 * (double)n / most, c->known.n, turns, turns == 1 ? "" : "s",
+    char whole[64] = "";
+    if (n > most)
+        snprintf(whole, sizeof whole, ", full: all of it would be %zu", n);
+    const size_t in = n < most ? n : most;
+    tern_chat_screen_tell(&c->screen, "%zu of %u tokens (%.0f%%%s), %zu held; %zu turn%s%s", in,
+                          most, 100.0 * (double)in / most, whole, c->known.n, turns,
+                          turns == 1 ? "" : "s",
                           tern_chat_talk_system(&c->talk) ? " and a system message" : "");
 }
 
@@ -105,17 +138,34 @@ static bool encode(struct tern_chat *c, tern_text text, struct tern_prompt *p)
     return false;
 }
 
+/* The bytes that a token stands for, between quotation marks: its blanks are seen, and bytes that
+ * are no characters by themselves. */
+static void tell_token(struct tern_chat *c, tern_token token)
+{
+    char bytes[TERN_MAX_PIECE], text[4 * TERN_MAX_PIECE + 1];
+    size_t n = 0, k = 0;
+    if (tern_token_bytes(c->session->model, token, true, bytes, sizeof bytes, &n) != TERN_OK)
+        n = 0;
+    for (size_t i = 0, step; i < n; i += step) {
+        const size_t whole = tern_utf8_length((tern_text){bytes + i, n - i});
+        step = whole ? whole : 1;
+        if (bytes[i] == '\n' || bytes[i] == '"' || bytes[i] == '\\')
+            k += (size_t)sprintf(text + k, "\\%c", bytes[i] == '\n' ? 'n' : bytes[i]);
+        else if (whole > 1 || (whole == 1 && (unsigned char)bytes[i] >= ' ' && bytes[i] != 0x7f))
+            k += (size_t)sprintf(text + k, "%.*s", (int)step, bytes + i);
+        else
+            k += (size_t)sprintf(text + k, "\\x%02x", (unsigned char)bytes[i]);
+    }
+    tern_chat_screen_tell(&c->screen, "%8d  \"%.*s\"", token, (int)k, text);
+}
+
 static void tell_tokens(struct tern_chat *c, tern_text text)
 {
     struct tern_prompt p;
-    tern_piece piece;
     if (!encode(c, text, &p))
         return;
     for (size_t i = 0; i < p.n; i++)
-        if (tern_token_piece(c->session->model, p.ids[i], &piece) == TERN_OK)
-            tern_chat_screen_tell(&c->screen, "%8d  %.*s", p.ids[i],
-                                  (int)(piece.text.size < 256 ? piece.text.size : 256),
-                                  piece.text.data);
+        tell_token(c, p.ids[i]);
     tern_chat_screen_tell(&c->screen, "%zu tokens", p.n);
     tern_prompt_free(&p);
 }
@@ -173,9 +223,25 @@ static void do_file(struct tern_chat *c, struct tern_chat_word word)
                              file);
 }
 
+/* Of the commands that stand alone. */
+static bool has_too_much(struct tern_chat *c, struct tern_chat_word word)
+{
+    char line[TERN_ARGS_LINE];
+    const bool alone = word.verb == TERN_CHAT_REGEN || word.verb == TERN_CHAT_CONTEXT ||
+                       word.verb == TERN_CHAT_HELP || word.verb == TERN_CHAT_QUIT;
+    if (!alone || word.rest.size == 0)
+        return false;
+    snprintf(line, sizeof line, "%.*s: '%.*s' given, it takes nothing", (int)word.name.size,
+             word.name.data, (int)(word.rest.size < 40 ? word.rest.size : 40), word.rest.data);
+    tern_chat_refuse(c, line);
+    return true;
+}
+
 void tern_chat_do(struct tern_chat *c, struct tern_chat_word word)
 {
     char line[TERN_ARGS_LINE];
+    if (has_too_much(c, word))
+        return;
     switch (word.verb) {
     case TERN_CHAT_NOTHING: break;
     case TERN_CHAT_MESSAGE:
@@ -189,7 +255,7 @@ void tern_chat_do(struct tern_chat *c, struct tern_chat_word word)
     case TERN_CHAT_SAVE:
     case TERN_CHAT_LOAD: do_file(c, word); break;
     case TERN_CHAT_REGEN: do_regen(c); break;
-    case TERN_CHAT_UNDO: do_undo(c); break;
+    case TERN_CHAT_UNDO: do_undo(c, word.rest); break;
     case TERN_CHAT_CONTEXT: do_context(c); break;
     case TERN_CHAT_TOKENS:
         if (word.rest.size > 0)

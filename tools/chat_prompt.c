@@ -42,6 +42,16 @@ json_t *tern_chat_read_json(const char *file, const char *kind, char line[TERN_A
     return check_kind(json, file, kind, line);
 }
 
+bool tern_chat_check_variables(const char *text, char line[TERN_ARGS_LINE])
+{
+    json_t *variables = text ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
+    const bool ok = text == NULL || json_is_object(variables);
+    json_decref(variables);
+    if (!ok)
+        snprintf(line, TERN_ARGS_LINE, "--variables: a JSON object needed");
+    return ok;
+}
+
 /* --- the template --- */
 
 static bool read_source(struct tern_chat_template *t, const tern_model_info *info,

@@ -39,6 +39,8 @@ bool tern_chat_render(const struct tern_chat_template *t, struct tern_chat_reque
 /* The flags that its tokens are made with: no second BOS before one that the template writes. */
 uint32_t tern_chat_flags(const struct tern_chat_template *t, const struct tern_chat_prompt *p);
 void tern_chat_prompt_free(struct tern_chat_prompt *p);
+/* What --variables gives; NULL: it was not given. */
+bool tern_chat_check_variables(const char *text, char line[TERN_ARGS_LINE]);
 /* JSON of a file, - being standard input; kind is "list" or "object". NULL: line says why. */
 json_t *tern_chat_read_json(const char *file, const char *kind, char line[TERN_ARGS_LINE]);
 

@@ -18,7 +18,7 @@ const struct tern_option tern_chat_live_options[] = {
 static const struct tern_option *const tables[] = {
     tern_options_sampling, tern_chat_live_options, NULL,
 };
-static const struct tern_command settable = {"/set", "", "", tables, NULL, false, NULL};
+static const struct tern_command settable = {"/set", "", "", tables, NULL, NULL, NULL, NULL};
 static const char *const when[] = {"auto", "on", "off"};
 
 /* Of the same text, one that lives as long as the program. */
@@ -30,14 +30,16 @@ static const char *known_when(const char *text)
     return NULL;
 }
 
-bool tern_chat_check_settings(const struct tern_settings *s, char line[TERN_ARGS_LINE])
+bool tern_chat_check_settings(const struct tern_settings *s, const char *dashes,
+                              char line[TERN_ARGS_LINE])
 {
     if (!known_when(s->think)) {
-        snprintf(line, TERN_ARGS_LINE, "--think: '%.40s' given, auto, on or off needed", s->think);
+        snprintf(line, TERN_ARGS_LINE, "%sthink: '%.40s' given, auto, on or off needed", dashes,
+                 s->think);
         return false;
     }
     if (s->n_predict == 0) {
-        snprintf(line, TERN_ARGS_LINE, "--predict: 0 given, at least 1 or -1 needed");
+        snprintf(line, TERN_ARGS_LINE, "%spredict: 0 given, at least 1 or -1 needed", dashes);
         return false;
     }
     return true;
@@ -115,7 +117,7 @@ bool tern_chat_set(struct tern_chat *c, tern_text name, tern_text value,
         return set_bias(c, text, line);
     if (o->at == offsetof(struct tern_settings, think)) {
         struct tern_settings next = {.think = text, .n_predict = -1};
-        if (!tern_chat_check_settings(&next, line))
+        if (!tern_chat_check_settings(&next, "", line))
             return false;
         c->settings.think = known_when(text);
         return tern_chat_make_plan(c, line);
@@ -126,7 +128,7 @@ bool tern_chat_set(struct tern_chat *c, tern_text name, tern_text value,
     const int64_t n_predict = c->settings.n_predict;
     if (!tern_args_set(&settable, key, given, &c->settings, line))
         return false;
-    if (!tern_chat_check_settings(&c->settings, line)) {
+    if (!tern_chat_check_settings(&c->settings, "", line)) {
         c->settings.n_predict = n_predict;
         return false;
     }

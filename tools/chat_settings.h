@@ -16,7 +16,8 @@ const char *tern_chat_setting_at(const struct tern_settings *s, size_t i, char v
 json_t *tern_chat_settings_json(const struct tern_settings *s);
 bool tern_chat_settings_take(struct tern_chat *c, const json_t *settings, bool given,
                              char line[TERN_ARGS_LINE]);
-/* What cannot be known from the options' ranges alone. */
-bool tern_chat_check_settings(const struct tern_settings *s, char line[TERN_ARGS_LINE]);
+/* What cannot be known from the options' ranges alone; dashes: what names begin with in a line. */
+bool tern_chat_check_settings(const struct tern_settings *s, const char *dashes,
+                              char line[TERN_ARGS_LINE]);
 
 #endif

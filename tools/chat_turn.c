@@ -134,12 +134,17 @@ static bool make_room(struct tern_chat *c, size_t more, size_t *dropped, char li
     return false;
 }
 
-static void say_dropped(struct tern_chat *c, size_t dropped, const char *when)
+/* ends: the answer does too. */
+static void say_full(struct tern_chat *c, size_t dropped, const char *when, bool ends)
 {
+    char turns[80] = "";
     if (dropped)
-        tern_chat_screen_say(&c->screen, "tern: the context of %u tokens %s: %zu oldest turn%s "
-                             "dropped, %zu kept", c->session->plan.limits.n_ctx, when, dropped,
-                             dropped == 1 ? "" : "s", tern_chat_talk_turns(&c->talk));
+        snprintf(turns, sizeof turns, "%zu oldest turn%s dropped, %zu kept", dropped,
+                 dropped == 1 ? "" : "s", tern_chat_talk_turns(&c->talk));
+    if (dropped || ends)
+        tern_chat_screen_say(&c->screen, "tern: the context of %u tokens %s: %s%s%s",
+                             c->session->plan.limits.n_ctx, when, turns, dropped && ends ? "; " :
+                             "", ends ? "the answer ends here" : "");
 }
 
 /* --- one run of the engine --- */
@@ -285,7 +290,7 @@ static bool start(struct answering *a)
     size_t dropped;
     if (!make_room(c, 0, &dropped, a->line))
         return false;
-    say_dropped(c, dropped, "is full");
+    say_full(c, dropped, "is full", false);
     if (!make_prompt(c, 0, true, &p, a->line))
         return false;
     tern_reply_plan_prompt(&c->plan, p.text.rendered.text);
@@ -339,10 +344,7 @@ static bool run(struct answering *a)
     c->figures.done_ns = tern_os_now_ns();
     c->figures.stop = a->stop;
     tern_chat_screen_end(&c->screen);
-    say_dropped(c, dropped, "became full");
-    if (ok && a->stop == TERN_STOP_CONTEXT)
-        tern_chat_screen_say(&c->screen, "tern: the context of %u tokens is full: the answer ends "
-                             "here", c->session->plan.limits.n_ctx);
+    say_full(c, dropped, dropped ? "became full" : "is full", ok && a->stop == TERN_STOP_CONTEXT);
     return ok;
 }
 

@@ -287,5 +287,5 @@ const struct tern_command tern_cmd_bench = {
     "prefill_spread, decode_spread, prefill_shares, decode_shares}; a spread is (largest -\n"
     "smallest) / median, shares are {matmul, attention, rows, barrier, sampler}, parts of the\n"
     "threads' time in steps of their own after the measured ones.",
-    true, run,
+    "model", "a GGUF file", run,
 };

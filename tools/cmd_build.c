@@ -100,5 +100,5 @@ const struct tern_command tern_cmd_build = {
     "One image serves every CPU. It is written beside its place and renamed when it is whole.\n"
     "An object or array defines NAME, aligned to 4096, and NAME_size, a uint64_t; in a program\n"
     "they are a tern_source: {.base = NAME, .size = NAME_size}.",
-    true, run,
+    "model", "a GGUF file", run,
 };

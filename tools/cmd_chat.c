@@ -191,12 +191,7 @@ static void close_all(struct tern_chat *c)
 
 static bool check(const struct tern_settings *s, char line[TERN_ARGS_LINE])
 {
-    json_t *variables = s->variables ? json_loads(s->variables, JSON_ALLOW_NUL, NULL) : NULL;
-    const bool ok = s->variables == NULL || json_is_object(variables);
-    json_decref(variables);
-    if (!ok)
-        snprintf(line, TERN_ARGS_LINE, "--variables: a JSON object needed");
-    return ok && tern_chat_check_settings(s, line);
+    return tern_chat_check_variables(s->variables, line) && tern_chat_check_settings(s, "--", line);
 }
 
 static int run(const struct tern_settings *settings)
@@ -233,6 +228,8 @@ static const struct tern_option own[] = {
      "TEXT", "the system message"},
     {"--session", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, session), 0, 0, NULL,
      "FILE", "goes on with the conversation of this file, if it is there, and saves it at the end"},
+    {"--seed", NULL, TERN_OPTION_SEED, 0, 0, 0, NULL,
+     "N", "of the random numbers (default: from the clock; /set shows it)"},
     {"--chat-template", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, chat_template), 0,
      0, NULL, "FILE", "a template, or the name of a built-in one (default: the model's)"},
     {"--variables", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, variables), 0, 0, NULL,
@@ -258,5 +255,5 @@ const struct tern_command tern_cmd_chat = {
     "From a pipe, answers alone go to standard output, reasoning and all else to standard error;\n"
     "what is refused makes the exit code 1.\n"
     "Environment: NO_COLOR, TERN_HISTORY (a file that keeps the lines typed; default: none).",
-    true, run,
+    "model", "a GGUF file", run,
 };

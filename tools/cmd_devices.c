@@ -77,6 +77,6 @@ static const struct tern_option *const tables[] = {tern_options_json, NULL};
 
 const struct tern_command tern_cmd_devices = {
     "devices", "devices [--json]", "Prints the CPU's features, the variants built in and chosen, "
-    "and the backends.", tables, "TERN_CPU=VARIANT limits the variants that may be chosen.", false,
-    run,
+    "and the backends.", tables, "TERN_CPU=VARIANT limits the variants that may be chosen.", NULL,
+    NULL, run,
 };

@@ -86,5 +86,5 @@ static const struct tern_option *const tables[] = {own, NULL};
 const struct tern_command tern_cmd_grammar = {
     "grammar", "grammar FILE.gbnf [options]", "Checks a grammar, and texts against it.", tables,
     "Exit codes: 0 accepted, 1 refused (where, and what was expected), 3 the grammar is wrong.",
-    true, run,
+    "grammar", "a GBNF file", run,
 };

@@ -295,6 +295,6 @@ static const struct tern_option *const tables[] = {own, tern_options_json, NULL}
 
 const struct tern_command tern_cmd_inspect = {
     "inspect", "inspect MODEL [options]",
-    "Prints a model's metadata, architecture, tensors, tokenizer and program.", tables, NULL, true,
-    run,
+    "Prints a model's metadata, architecture, tensors, tokenizer and program.", tables, NULL,
+    "model", "a GGUF file", run,
 };

@@ -213,5 +213,5 @@ const struct tern_command tern_cmd_perplexity = {
     "JSON keys: perplexity, tokens (scored), stderr (of the perplexity), nll, windows, context;\n"
     "with --kl-base KL(FILE || this run) in nats: kl_mean, kl_p50, kl_p90, kl_p99, kl_max,\n"
     "top1_agreement.",
-    true, run,
+    "model", "a GGUF file", run,
 };

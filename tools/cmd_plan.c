@@ -184,14 +184,17 @@ static const struct tern_option own[] = {
      "BYTES", "the largest context whose process fits; K, M, G allowed"},
     {"--server", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, server), 0, 0, NULL, NULL,
      "of tern serve with these options"},
+    {"--sequences", "-np", TERN_OPTION_INT, offsetof(struct tern_settings, n_seqs), 1, 65536, NULL,
+     "N", "prompts or answers worked on at a time (default 1, of a server 4)"},
+    {"--session", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, session), 0, 0, NULL,
+     "FILE", "with what reading and writing a session takes; no file is looked for"},
     {"--chat", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, chat), 0, 0, NULL, NULL,
      "with what a conversation takes beside its tokens (tern chat)"},
     TERN_END_OF_OPTIONS,
 };
 
 static const struct tern_option *const tables[] = {
-    own, tern_options_server, tern_options_grammar, tern_options_session, tern_options_engine,
-    tern_options_json, NULL,
+    own, tern_options_server, tern_options_grammar, tern_options_engine, tern_options_json, NULL,
 };
 
 const struct tern_command tern_cmd_plan = {
@@ -201,5 +204,5 @@ const struct tern_command tern_cmd_plan = {
     "JSON keys: arenas (bytes of each), engine_bytes (their sum), process (what comes on top; the\n"
     "compiling of a grammar comes before the arenas), process_bytes, expanded (bytes of each type\n"
     "that is expanded as it is used), context, threads, sequences, chunk, kv_tokens.",
-    true, run,
+    "model", "a GGUF file", run,
 };

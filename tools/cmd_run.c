@@ -213,6 +213,8 @@ static const struct tern_option own[] = {
      "FILE", "many prompts: a JSON object a line, {\"prompt\": ..., options by name}"},
     {"--jsonl", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, jsonl), 0, 0, NULL,
      NULL, "with --prompts (and implied by it): a JSON object a line, in order of the file"},
+    {"--sequences", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, n_seqs), 1, 65536, "1",
+     "N", "with --prompts: prompts worked on at a time"},
     {"--cache", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, cache), 0, 0, NULL,
      "DIR", "keeps an image of a GGUF there, made once, and starts from it (default: off)"},
     TERN_END_OF_OPTIONS,
@@ -234,5 +236,5 @@ const struct tern_command tern_cmd_run = {
     "prompt_logprobs.\n"
     "A session holds prompt and answer, as far as they are computed: a later prompt that begins\n"
     "with them has only the rest computed. Another model, KV type or version is refused.",
-    true, run,
+    "model", "a GGUF file", run,
 };

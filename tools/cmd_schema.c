@@ -76,5 +76,5 @@ const struct tern_command tern_cmd_schema = {
     "Exit codes: 0 accepted, 1 refused (where, and what was expected), 3 the schema is wrong, or\n"
     "says what can not be enforced. Documents are accepted in one form: members in the order of\n"
     "`properties`, then others; white space between values at most a space or a line's indent.",
-    true, run,
+    "schema", "a JSON file", run,
 };

@@ -72,10 +72,10 @@ static void tell(void)
 
 /* --- start and end --- */
 
-static int refuse(const char *line)
+static int refuse(int code, const char *line)
 {
     fprintf(stderr, "tern serve: %s\n", line);
-    return 1;
+    return code;
 }
 
 static bool is_loopback(const char *host)
@@ -146,7 +146,7 @@ static int serve(struct tern_server *s, uint16_t port)
     if (tern_interrupted())
         code = 0;
     else if (line[0])
-        refuse(line);
+        refuse(1, line);
     else if (!loaded)
         tern_session_report(&s->session);
     else if (start_thread(&kitchen, tern_kitchen_run, s)) {
@@ -186,13 +186,15 @@ static int run(const struct tern_settings *settings)
     pthread_cond_init(&s->to_run, NULL);
     tern_json_arenas_install();
     tern_kv_type k, v;
-    if (!tern_serve_kv_types(settings, &k, &v, line) || !check_slots(settings, line) ||
-        !tern_guard_read_keys(s, line) || !open_http(s, &port, line))
-        refuse(line);
+    if (!tern_serve_kv_types(settings, &k, &v, line))
+        code = refuse(2, line);
+    else if (!check_slots(settings, line) || !tern_guard_read_keys(s, line) ||
+             !open_http(s, &port, line))
+        refuse(1, line);
     else if (!tern_session_open_cached(&s->session, settings->model, settings->cache))
         tern_session_report(&s->session);
     else if (!tern_serve_pooling(settings, s->session.model, &s->pooling, line))
-        refuse(line);
+        refuse(1, line);
     else if (!plan(s))
         tern_session_report(&s->session);
     else
@@ -225,6 +227,8 @@ static const struct tern_option own[] = {
      "SECONDS", "a request comes whole in so long, and a client takes something in"},
     {"--drain", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, drain), 0, 86400, "10",
      "SECONDS", "what is under way may go on so long after SIGTERM"},
+    {"--seed", NULL, TERN_OPTION_SEED, 0, 0, 0, NULL,
+     "N", "of requests that name none (default: another one for each)"},
     {"--chat-template", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, chat_template), 0,
      0, NULL, "FILE|NAME", "instead of the model's own"},
     {"--cache", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, cache), 0, 0, NULL, "DIR",
@@ -244,7 +248,12 @@ const struct tern_command tern_cmd_serve = {
     tables,
     "Samplers, -n and --ignore-eos given here hold where a request names none.\n"
     "GET /health /metrics /props /slots /v1/models; POST /v1/chat/completions\n"
+<<<<<<< HEAD
     "/v1/completions /v1/responses /v1/embeddings /infill /tokenize /detokenize /apply-template\n"
     "/slots/N?action=save|restore|erase.",
-    true, run,
+    "model", "a GGUF file", run,
+=======
+    "/v1/completions /v1/responses /v1/embeddings /infill /tokenize /detokenize /apply-template.",
+    "model", "a GGUF file", run,
+>>>>>>> f3fdd69 (tools: one rule for usage errors, and chat commands that say what they do)
 };

@@ -11,20 +11,14 @@
 static bool read_request(const struct tern_settings *s, struct tern_chat_request *r,
                          char line[TERN_ARGS_LINE])
 {
-    json_error_t error;
     *r = (struct tern_chat_request){.generation = !s->no_generation, .adapt = s->adapt};
     r->messages = tern_chat_read_json(s->messages, "list", line);
     if (r->messages && s->tools)
         r->tools = tern_chat_read_json(s->tools, "list", line);
     if (r->messages == NULL || (s->tools && r->tools == NULL))
         return false;
-    if (s->variables == NULL)
-        return true;
-    r->variables = json_loads(s->variables, JSON_ALLOW_NUL, &error);
-    if (json_is_object(r->variables))
-        return true;
-    snprintf(line, TERN_ARGS_LINE, "--variables: a JSON object needed");
-    return false;
+    r->variables = s->variables ? json_loads(s->variables, JSON_ALLOW_NUL, NULL) : NULL;
+    return true;
 }
 
 static bool write_ids(const tern_model *model, const struct tern_chat_template *t,
@@ -82,8 +76,12 @@ static int run(const struct tern_settings *settings)
     static struct tern_out out;
     char line[TERN_ARGS_LINE] = "";
     int code = 1;
-    if (settings->messages == NULL) {
-        fprintf(stderr, "tern template: no messages given: --messages FILE needed\n");
+    if (settings->messages == NULL)
+        snprintf(line, sizeof line, "no messages given: --messages FILE needed");
+    else
+        tern_chat_check_variables(settings->variables, line);
+    if (line[0]) {
+        fprintf(stderr, "tern template: %s\n", line);
         return 2;
     }
     tern_out_open(&out, STDOUT_FILENO);
@@ -127,5 +125,5 @@ const struct tern_command tern_cmd_template = {
     "deepseek, command-r, granite, phi4. A user's text never becomes a control token.\n"
     "--adapt: arguments that the template raises on are given as text, lists of text parts that\n"
     "it does not go through as one text, developer as system, and tools that it does not know\n"
-    "are described in the system message.", true, run,
+    "are described in the system message.", "model", "a GGUF file", run,
 };

@@ -148,5 +148,6 @@ static const struct tern_option *const tables[] = {
 const struct tern_command tern_cmd_tokenize = {
     "tokenize", "tokenize MODEL [options]", "Turns text into ids and pieces, or ids into bytes.",
     tables,
-    "JSON keys: tokens, a list of {id, piece, bytes}; with --decode: text, bytes.", true, run,
+    "JSON keys: tokens, a list of {id, piece, bytes}; with --decode: text, bytes.", "model",
+    "a GGUF file", run,
 };

@@ -56,11 +56,7 @@ bool tern_constraint_open(struct tern_constraint *c, const struct tern_settings 
     tern_out_open(&gbnf, -1);
     memset(c, 0, sizeof *c);
     bool ok = true, any = s->schema || s->grammar || s->json_mode;
-    if ((s->schema != NULL) + (s->grammar != NULL) + s->json_mode > 1) {
-        snprintf(line, TERN_ARGS_LINE, "more than one of --grammar, --schema, --json-mode given");
-        ok = false;
-    }
-    if (ok && from.file)
+    if (from.file)
         ok = tern_prompt_read(&text, &from, NULL, 0, line);
     if (ok && s->schema)
         ok = tern_schema_write(text.text, &gbnf, NULL, NULL, line);

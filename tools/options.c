@@ -19,8 +19,6 @@ const struct tern_option tern_options_engine[] = {
      "N", "threads (default: the physical cores)"},
     {"--affinity", NULL, TERN_OPTION_LIST, offsetof(struct tern_settings, affinity), 0, 1023, NULL,
      "LIST", "CPUs that the threads are tied to, one each in turn: 0,2 (default: none)"},
-    {"--sequences", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, n_seqs), 1, 65536, "1",
-     "N", "prompts worked on at a time"},
     {"--chunk", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, chunk), 0, 65536, NULL,
      "N", "rows of one step; prompts are cut into such (default: at most 128)"},
     {"--exact", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, exact), 0, 0, NULL,

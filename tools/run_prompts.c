@@ -59,7 +59,8 @@ static const struct tern_option line_options[] = {
 static const struct tern_option *const line_tables[] = {
     line_options, tern_options_sampling, tern_options_logprobs, NULL,
 };
-static const struct tern_command line_command = {"prompts", "", "", line_tables, NULL, false, NULL};
+static const struct tern_command line_command = {"prompts", "", "", line_tables, NULL, NULL, NULL,
+                                                 NULL};
 
 static bool refuse(const char *key, const char *needed, char error[TERN_ARGS_LINE])
 {

@@ -240,7 +240,7 @@ const char *tern_session_line(const struct tern_session *s)
 
 int tern_session_report(const struct tern_session *s)
 {
-    fprintf(stderr, "tern: %s\n", tern_session_line(s));
+    fprintf(stderr, "tern %s: %s\n", tern_args_who(), tern_session_line(s));
     return 1;
 }
 
@@ -275,7 +275,8 @@ bool tern_session_check_cpu(void)
     const char *limit = getenv("TERN_CPU");
     if (limit == NULL || tern_cpu_variant_chosen(limit, tern_os_cpu_has()) != NULL)
         return true;
-    fprintf(stderr, "tern: TERN_CPU: '%.40s' given, one of these needed:", limit);
+    fprintf(stderr, "tern %s: TERN_CPU: '%.40s' given, one of these needed:", tern_args_who(),
+            limit);
     const char *name;
     bool has;
     for (size_t i = 0; (name = tern_cpu_variant_at(i, 0, &has)) != NULL; i++)

@@ -36,7 +36,7 @@ static int print_help(void)
         printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
     printf("\n  tern COMMAND --help explains a command, tern --version prints the version.\n"
            "  TERN_CPU=VARIANT limits the CPU variants (see tern devices).\n"
-           "  Exit codes: 0 done, 1 the work failed, 2 wrong usage.\n");
+           "  Exit codes: 0 done, 1 the work failed, 2 wrong usage, 3 wrong grammar or schema.\n");
     return 0;
 }
 

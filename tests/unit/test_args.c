@@ -13,9 +13,11 @@
 
 static const struct tern_option *const tables[] = {
     tern_options_prompt, tern_options_engine, tern_options_sampling, tern_options_logprobs,
-    tern_options_json, NULL,
+    tern_options_grammar, tern_options_json, NULL,
 };
-static const struct tern_command command = {"run", "run MODEL", "", tables, NULL, true, NULL};
+static const struct tern_command command = {
+    "run", "run MODEL", "", tables, NULL, "model", "a GGUF file", NULL,
+};
 static struct tern_settings s;
 static char line[TERN_ARGS_LINE];
 
@@ -40,7 +42,6 @@ static void defaults_are_those_that_help_prints(void **state)
     assert_true(s.temperature == 0.8 && s.top_p == 0.95 && s.min_p == 0.05 && s.typical_p == 1);
     assert_int_equal(s.top_k, 40);
     assert_int_equal(s.n_predict, -1);
-    assert_int_equal(s.n_seqs, 1);
     assert_int_equal(s.k_type, TERN_KV_F16);
     assert_false(s.has_seed);
 }
@@ -115,6 +116,34 @@ static void options_are_set_by_name(void **state)
     assert_false(tern_args_set(&command, "no such", "1", &s, line));
     assert_false(tern_args_set(&command, "", "1", &s, line));
     assert_false(tern_args_set(&command, "temp", "hot", &s, line));
+    assert_string_equal(line, "temp: 'hot' given, a number from 0 to 1000 needed");
+    assert_false(tern_args_set(&command, "top_k", "x", &s, line));
+    assert_string_equal(line, "top_k: 'x' given, a whole number from 0 to 1073741824 needed");
+}
+
+static void texts_and_files_are_given_once(void **state)
+{
+    (void)state;
+    assert_false(parse("m -p a --prompt b"));
+    assert_string_equal(line, "--prompt: given twice");
+    assert_false(parse("m --grammar a --grammar a"));
+    assert_string_equal(line, "--grammar: given twice");
+    assert_false(parse("m --grammar a --json-mode"));
+    assert_string_equal(line, "more than one of --grammar, --schema, --json-mode given");
+    /* Of numbers the last counts. */
+    assert_true(parse("m --temp 1 --temp 0.5 -n 3 -n 4") && s.temperature == 0.5);
+    assert_int_equal(s.n_predict, 4);
+}
+
+static void what_is_missing_is_called_by_its_name(void **state)
+{
+    (void)state;
+    static const struct tern_command grammar = {"grammar", "", "", tables, NULL, "grammar",
+                                                "a GBNF file", NULL};
+    tern_args_defaults(&grammar, &s);
+    assert_false(tern_args_parse(&grammar, 0, NULL, &s, line));
+    assert_string_equal(line, "no grammar given, a GBNF file needed");
+    assert_string_equal(tern_args_who(), "grammar");
 }
 
 static void help_ends_parsing(void **state)
@@ -132,6 +161,8 @@ int main(void)
         cmocka_unit_test(options_that_repeat_collect),
         cmocka_unit_test(each_wrong_word_is_refused_with_its_name),
         cmocka_unit_test(options_are_set_by_name),
+        cmocka_unit_test(texts_and_files_are_given_once),
+        cmocka_unit_test(what_is_missing_is_called_by_its_name),
         cmocka_unit_test(help_ends_parsing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
