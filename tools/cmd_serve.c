@@ -248,12 +248,7 @@ const struct tern_command tern_cmd_serve = {
     tables,
     "Samplers, -n and --ignore-eos given here hold where a request names none.\n"
     "GET /health /metrics /props /slots /v1/models; POST /v1/chat/completions\n"
-<<<<<<< HEAD
     "/v1/completions /v1/responses /v1/embeddings /infill /tokenize /detokenize /apply-template\n"
     "/slots/N?action=save|restore|erase.",
     "model", "a GGUF file", run,
-=======
-    "/v1/completions /v1/responses /v1/embeddings /infill /tokenize /detokenize /apply-template.",
-    "model", "a GGUF file", run,
->>>>>>> f3fdd69 (tools: one rule for usage errors, and chat commands that say what they do)
 };
