@@ -35,7 +35,7 @@ struct tern_settings {
     const char *match, *vocabulary, *grammar, *schema, *session;
     const char *host, *api_key, *api_key_file, *cors_origin; /* of a server */
     const char *alias, *kv_dtype, *pooling, *warm, *slot_save_path;
-    int64_t port, queue, connections, drain, timeout;
+    int64_t port, queue, connections, drain, timeout, kv_tokens;
     uint64_t body;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
     bool server, verify, json_mode, lenient, no_generation, adapt, as_ids, stats, chat;

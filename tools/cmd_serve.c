@@ -25,7 +25,8 @@ static bool plan(struct tern_server *s)
         return false;
     const uint64_t have = tern_os_memory_free() / 10 * 9;
     while (s->settings->n_ctx == 0 && s->session.plan.limits.n_ctx > LEAST &&
-           tern_session_engine_bytes(&s->session.plan) > have) {
+           tern_session_engine_bytes(&s->session.plan) +
+                   tern_serve_bytes(s->settings, &s->session) > have) {
         limits.n_ctx = s->session.plan.limits.n_ctx / 2;
         if (!tern_session_plan(&s->session, &limits))
             return false;

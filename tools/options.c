@@ -93,6 +93,8 @@ const struct tern_option tern_options_server[] = {
      "N", "answers that a server works on at a time (default 4)"},
     {"--queue", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, queue), 0, 4096, "60", "N",
      "requests that may wait beside those; more are told to come again"},
+    {"--kv-tokens", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, kv_tokens), 0, 1 << 30,
+     NULL, "N", "tokens that all sequences hold together (default: --sequences times --ctx)"},
     {"--connections", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, connections), 1,
      60000, "256", "N", "clients at a time"},
     {"--pooling", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, pooling), 0, 0, NULL,

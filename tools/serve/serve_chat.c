@@ -342,6 +342,19 @@ static bool open_readers(struct tern_call *c, const tern_reply_options *reply)
     return true;
 }
 
+/* Which of its fields it is about. */
+static bool refuse_plan(struct tern_call *c, bool tools, const char *line)
+{
+    struct tern_request_format format;
+    if (strncmp(line, "tool_choice", 11) == 0)
+        return tern_call_fail(c, 400, "tool_choice", NULL, "%s", line);
+    if (tools)
+        return tern_call_fail(c, 400, "tools", NULL, "%s", line);
+    if (!tern_request_format(c, &format))
+        return false;
+    return tern_call_fail(c, 400, format.param, NULL, "%s: %s", format.param, line);
+}
+
 static bool prepare_reply(struct tern_call *c, struct tern_reply_plan *p, json_t *tools)
 {
     char line[TERN_ARGS_LINE] = "";
@@ -351,7 +364,7 @@ static bool prepare_reply(struct tern_call *c, struct tern_reply_plan *p, json_t
     if (!read_request(c, tools, &r))
         return false;
     if (!tern_reply_plan_open(p, s->session.model, s->chat.source, &r, true, line))
-        return tern_call_fail(c, 400, tools ? "tools" : "response_format", NULL, "%s", line);
+        return refuse_plan(c, tools != NULL, line);
     if (!tern_messages_render(c, p->tools, p->variables, &prompt))
         return false;
     tern_reply_plan_prompt(p, prompt.rendered.text);

@@ -41,6 +41,7 @@ tern_limits tern_serve_limits(const struct tern_settings *s, const tern_model *m
     tern_limits limits = tern_session_limits(s);
     enum tern_pooling pooling;
     limits.n_seqs = limits.n_seqs ? limits.n_seqs : TERN_SERVE_SEQUENCES;
+    limits.n_kv_tokens = (uint32_t)s->kv_tokens;
     limits.n_logprobs = TERN_SERVE_LOGPROBS;
     limits.n_stop_bytes = TERN_SERVE_STOP_BYTES;
     limits.grammars = limits.hidden = true;
