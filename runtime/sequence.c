@@ -374,3 +374,17 @@ tern_status tern_seq_describe(const tern_engine *e, tern_seq seq, tern_seq_info 
                            .running = s->running};
     return TERN_OK;
 }
+
+bool tern_block_at(const tern_engine *e, uint32_t group, uint32_t i, tern_block_use *use,
+                   uint32_t *window)
+{
+    if (!e || group >= e->parts.kv.n_groups || i >= e->parts.kv.pools[group].n_blocks)
+        return false;
+    const struct tern_kv_pool *pool = &e->parts.kv.pools[group];
+    const struct tern_kv_block *b = &pool->blocks[i];
+    *use = b->n_refs > 1   ? TERN_BLOCK_SHARED
+           : b->n_refs     ? TERN_BLOCK_USED
+           : b->node != TERN_NO_NODE ? TERN_BLOCK_KEPT : TERN_BLOCK_FREE;
+    *window = pool->window;
+    return true;
+}

@@ -610,6 +610,17 @@ TERN_API TERN_MUST_CHECK tern_status tern_seq_describe(const tern_engine *engine
                                                        tern_seq_info *out);
 TERN_API void tern_seq_close(tern_engine *engine, tern_seq seq);
 
+/* What a block of the KV pool is: nothing that can be found, a prefix that nobody uses now, one
+ * sequence's, or several sequences' at once. */
+typedef enum tern_block_use {
+    TERN_BLOCK_FREE, TERN_BLOCK_KEPT, TERN_BLOCK_USED, TERN_BLOCK_SHARED,
+} tern_block_use;
+
+/* The use of block i of a pool, 0 and on; false behind the last, or where there is no such pool.
+ * Layers of one geometry share a pool; window: what they see, 0 for all. */
+TERN_API bool tern_block_at(const tern_engine *engine, uint32_t pool, uint32_t i,
+                            tern_block_use *use, uint32_t *window);
+
 /* One step: a batch over the running sequences is scheduled, decoded and sampled. Writes up to
  * cap events and their number; what does not fit comes with the next calls, before new work.
  * TERN_AGAIN: no sequence is running. */

@@ -131,6 +131,51 @@ static void a_closed_sequence_leaves_every_block_free(void **state)
     free(log);
 }
 
+/* Counts the blocks of each use in a pool; answers how many there are. */
+static uint32_t count_uses(const tern_engine *e, uint32_t pool, uint32_t n[4])
+{
+    tern_block_use use;
+    uint32_t window = 0, all = 0;
+    memset(n, 0, 4 * sizeof *n);
+    for (; tern_block_at(e, pool, all, &use, &window); all++)
+        n[use]++;
+    return all;
+}
+
+static void blocks_tell_who_uses_them(void **state)
+{
+    (void)state;
+    struct trace_rig rig;
+    struct trace_log *log = calloc(1, sizeof *log);
+    tern_token p[40] = {0};
+    tern_block_use use;
+    tern_seq b;
+    uint32_t n[4], window;
+    trace_model(&rig, both, 1);
+    assert_int_equal(trace_open(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 2, .chunk = 64}),
+                     TERN_OK);
+    const uint32_t all = count_uses(rig.engine, 0, n);
+    assert_int_equal(all, rig.engine->parts.kv.pools[0].n_blocks);
+    assert_int_equal(n[TERN_BLOCK_FREE], all);
+    const tern_seq a = start(&rig, p, 40, 1);
+    assert_int_equal(trace_drive(&rig, log, 16, 10), TERN_AGAIN);
+    (void)count_uses(rig.engine, 0, n);
+    assert_int_equal(n[TERN_BLOCK_USED], 3);
+    assert_int_equal(tern_seq_fork(rig.engine, a, 0, &b), TERN_OK);
+    (void)count_uses(rig.engine, 0, n);
+    assert_int_equal(n[TERN_BLOCK_SHARED], 3);
+    assert_int_equal(n[TERN_BLOCK_USED], 0);
+    tern_seq_close(rig.engine, a);
+    tern_seq_close(rig.engine, b);
+    (void)count_uses(rig.engine, 0, n);
+    assert_int_equal(n[TERN_BLOCK_KEPT], 2); /* the whole ones can be found again */
+    assert_int_equal(n[TERN_BLOCK_FREE], all - 2);
+    assert_false(tern_block_at(rig.engine, 1, 0, &use, &window));
+    assert_false(tern_block_at(NULL, 0, 0, &use, &window));
+    trace_close(&rig);
+    free(log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +183,7 @@ int main(void)
         cmocka_unit_test(a_window_gives_back_what_leaves_it),
         cmocka_unit_test(a_block_is_copied_when_it_is_written_to_by_one_of_several),
         cmocka_unit_test(a_closed_sequence_leaves_every_block_free),
+        cmocka_unit_test(blocks_tell_who_uses_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
