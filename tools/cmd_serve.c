@@ -183,6 +183,7 @@ static int run(const struct tern_settings *settings)
     s->n_jobs = (uint32_t)((settings->n_seqs ? settings->n_seqs : TERN_SERVE_SEQUENCES) +
                            settings->queue);
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->pool.lock, NULL);
     pthread_cond_init(&s->to_cook, NULL);
     pthread_cond_init(&s->to_run, NULL);
     tern_json_arenas_install();

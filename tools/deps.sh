@@ -8,10 +8,10 @@ set -eu
 want() {
     case $1 in
     build) echo gcc libc6-dev meson ninja-build pkg-config libjansson-dev libedit-dev node-llhttp \
-        python3 ;;
+        node-markdown-it node-dompurify python3 ;;
     models) echo python3 python3-pip ca-certificates ;;
     tests) echo libcmocka-dev python3-numpy python3-pip python3-venv ca-certificates clang \
-        libclang-rt-dev llvm g++ qemu-user time ;;
+        libclang-rt-dev llvm g++ qemu-user time chromium-headless-shell ;;
     cross) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     *) echo "deps.sh: no such step: $1" >&2; exit 2 ;;
     esac

@@ -11,6 +11,10 @@ void tern_props_now(struct tern_server *s, struct tern_http_exchange *x);
 void tern_slots_now(struct tern_server *s, struct tern_http_exchange *x);
 void tern_metrics_now(struct tern_server *s, struct tern_http_exchange *x);
 
+/* serve_page.c and serve_pool.c: the page, and what it draws. */
+void tern_page_now(struct tern_server *s, struct tern_http_exchange *x);
+void tern_pool_now(struct tern_server *s, struct tern_http_exchange *x);
+
 /* serve_text.c: text and tokens, without the engine. */
 bool tern_tokenize_prepare(struct tern_call *c);
 bool tern_detokenize_prepare(struct tern_call *c);

@@ -28,7 +28,7 @@
 enum {
     TERN_HTTP_HEAD = 16 << 10,  /* bytes of a request's line and headers; more is 431 */
     TERN_HTTP_HEADERS = 100,
-    TERN_HTTP_EXTRA = 512,      /* bytes of headers that an answer adds */
+    TERN_HTTP_EXTRA = 1024,     /* bytes of headers that an answer adds */
 };
 
 struct tern_http;

@@ -20,7 +20,8 @@ static struct tern_http_conn *conn_of(struct tern_http_exchange *x)
 const char *tern_http_reason(int status)
 {
     static const struct { int status; const char *reason; } reasons[] = {
-        {200, "OK"}, {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"},
+        {200, "OK"}, {204, "No Content"}, {304, "Not Modified"}, {400, "Bad Request"},
+        {401, "Unauthorized"},
         {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
         {408, "Request Timeout"}, {409, "Conflict"}, {413, "Content Too Large"},
         {415, "Unsupported Media Type"}, {417, "Expectation Failed"},
@@ -228,7 +229,7 @@ static bool put_head(struct tern_http_conn *c)
         snprintf(length, sizeof length, "Transfer-Encoding: chunked\r\n");
     else if (x->streams)
         c->close_after = true;
-    else if (x->type || x->status != 204)
+    else if (x->type || (x->status != 204 && x->status != 304))
         snprintf(length, sizeof length, "Content-Length: %zu\r\n", x->type ? x->pending.size : 0);
     if (!c->keep_alive || c->http->draining)
         c->close_after = true;

@@ -171,6 +171,19 @@ struct tern_slot {
     _Atomic uint32_t n_tokens;
 };
 
+/* The KV pools as the engine's thread saw them last, for the page; see serve_pool.c. */
+enum { TERN_POOL_GROUPS = 4, TERN_POOL_CELLS = 4096 };
+struct tern_pool_view {
+    uint32_t n_blocks, window, each; /* each: blocks of a cell */
+    uint32_t n[4];                   /* blocks of each tern_block_use */
+    char cells[TERN_POOL_CELLS];
+};
+struct tern_pool_watch {
+    pthread_mutex_t lock;
+    _Atomic uint64_t asked_ns;
+    struct tern_pool_view views[TERN_POOL_GROUPS];
+};
+
 struct tern_queue { struct tern_job *first, *last; uint32_t n; };
 
 struct tern_server {
@@ -202,6 +215,7 @@ struct tern_server {
     double *sums;                 /* [n_seqs][n_embd], of embeddings, by slot */
     enum tern_pooling pooling;
     struct tern_counts counts;
+    struct tern_pool_watch pool;
 };
 
 /* serve_plan.c */
@@ -236,6 +250,9 @@ void tern_slot_clear(struct tern_server *s, struct tern_slot *slot);
 /* serve_kitchen.c and serve_engine.c: the threads. */
 void *tern_kitchen_run(void *server);
 bool tern_serve_engine(struct tern_server *s);
+
+/* serve_pool.c: on the engine's thread, between steps or before it sleeps. */
+void tern_pool_look(struct tern_server *s, bool sleeps);
 
 /* serve_request.c: fields of a request. What is absent or null leaves *out as it is; what is of
  * another kind or out of range is answered with an error, and false. */

@@ -192,6 +192,8 @@ static bool begin_jobs(struct engine *e)
     for (;;) {
         struct tern_job *j = e->opening;
         if (!j) {
+            if (e->n_running == 0)
+                tern_pool_look(e->s, true);
             j = tern_queue_take(e->s, &e->s->cooked, e->n_running == 0);
             if (!j)
                 return e->n_running > 0 || !atomic_load(&e->s->stopping);
@@ -375,6 +377,7 @@ static bool step(struct engine *e)
     tell_progress(e);
     for (size_t i = 0; i < n; i++)
         take_event(e, &events[i]);
+    tern_pool_look(e->s, false);
     tern_http_wake(e->s->http);
     return status == TERN_OK || status == TERN_AGAIN;
 }

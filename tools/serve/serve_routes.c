@@ -4,6 +4,8 @@
 #include <string.h>
 
 const struct tern_route tern_routes[] = {
+    {"GET", "/", true, true, tern_page_now, NULL, false, false},
+    {"GET", "/index.html", true, true, tern_page_now, NULL, false, false},
     {"GET", "/health", true, true, tern_health_now, NULL, false, false},
     {"GET", "/v1/health", true, true, tern_health_now, NULL, false, false},
     {"GET", "/v1/models", false, true, tern_models_now, NULL, false, false},
@@ -11,6 +13,7 @@ const struct tern_route tern_routes[] = {
     {"GET", "/props", false, false, tern_props_now, NULL, false, false},
     {"GET", "/slots", false, false, tern_slots_now, NULL, false, false},
     {"POST", "/slots/#", false, false, NULL, tern_slot_prepare, true, true},
+    {"GET", "/pool", false, false, tern_pool_now, NULL, false, false},
     {"GET", "/metrics", false, false, tern_metrics_now, NULL, false, false},
     {"POST", "/v1/completions", false, false, NULL, tern_completions_prepare, true, false},
     {"POST", "/completions", false, false, NULL, tern_completions_prepare, true, false},

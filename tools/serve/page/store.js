@@ -1,0 +1,116 @@
+'use strict';
+/* store.js: conversations in the browser's IndexedDB: their heads, for the list, and their bodies,
+ * read when one is opened. Without a database they live as long as the page. */
+
+const talks = require('./talk');
+
+const HEADS = 'heads', BODIES = 'bodies';
+let base = null;
+const memory = new Map();
+/* Other windows of this page hear of what changes. */
+const others = typeof BroadcastChannel === 'function' ? new BroadcastChannel('tern') : null;
+
+function open() {
+    return new Promise((resolve) => {
+        let asked;
+        try {
+            asked = indexedDB.open('tern', 1);
+        } catch {
+            resolve(false);
+            return;
+        }
+        asked.onupgradeneeded = () => {
+            asked.result.createObjectStore(HEADS, { keyPath: 'id' });
+            asked.result.createObjectStore(BODIES, { keyPath: 'id' });
+        };
+        asked.onsuccess = () => {
+            base = asked.result;
+            resolve(true);
+        };
+        asked.onerror = asked.onblocked = () => resolve(false);
+    });
+}
+
+function done(request) {
+    return new Promise((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+    });
+}
+
+const headOf = ({ id, title, created, updated }) => ({ id, title, created, updated });
+
+async function heads() {
+    const list = base ? await done(base.transaction(HEADS).objectStore(HEADS).getAll())
+        : [...memory.values()].map(headOf);
+    return list.sort((a, b) => b.updated - a.updated);
+}
+
+async function load(id) {
+    const body = base ? await done(base.transaction(BODIES).objectStore(BODIES).get(id))
+        : memory.get(id);
+    return talks.fromFile(body);
+}
+
+function change(act) {
+    return new Promise((resolve, reject) => {
+        const t = base.transaction([HEADS, BODIES], 'readwrite');
+        act(t.objectStore(HEADS), t.objectStore(BODIES));
+        t.oncomplete = resolve;
+        t.onerror = t.onabort = () => reject(t.error);
+    });
+}
+
+async function save(talk) {
+    const file = talks.toFile(talk);
+    if (!base) {
+        memory.set(talk.id, structuredClone(file));
+        return;
+    }
+    await change((h, b) => {
+        h.put(headOf(talk));
+        b.put(file);
+    });
+    if (others)
+        others.postMessage({ changed: talk.id });
+}
+
+async function remove(id) {
+    memory.delete(id);
+    if (base)
+        await change((h, b) => {
+            h.delete(id);
+            b.delete(id);
+        });
+    if (others)
+        others.postMessage({ changed: id });
+}
+
+function onOthers(hear) {
+    if (others)
+        others.onmessage = (e) => hear(e.data.changed);
+}
+
+/* --- what is small --- */
+
+function note(name, value) {
+    try {
+        if (value === null)
+            localStorage.removeItem('tern.' + name);
+        else
+            localStorage.setItem('tern.' + name, JSON.stringify(value));
+    } catch {
+        /* Then it holds until the page is closed. */
+    }
+}
+
+function noted(name, otherwise) {
+    try {
+        const text = localStorage.getItem('tern.' + name);
+        return text === null ? otherwise : JSON.parse(text);
+    } catch {
+        return otherwise;
+    }
+}
+
+module.exports = { open, heads, load, save, remove, onOthers, note, noted };
