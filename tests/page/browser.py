@@ -182,7 +182,8 @@ class Page:
 
     def click(self, selector):
         place = self.js("(() => { const e = document.querySelector(%s); if (!e) return null;"
-                        " e.scrollIntoView({block: 'nearest'}); const r = e.getBoundingClientRect();"
+                        " e.scrollIntoView({block: 'nearest'});"
+                        " const r = e.getBoundingClientRect();"
                         " return [r.x + r.width / 2, r.y + r.height / 2]; })()"
                         % json.dumps(selector))
         if not place:
