@@ -1,4 +1,5 @@
 """A tern serve to ask, over raw sockets and http.client."""
+import atexit
 import http.client
 import json
 import os
@@ -14,6 +15,7 @@ class Server:
         self.process = subprocess.Popen(
             [tern, "serve", "-m", str(model), "--port", "0", "-t", "1", *map(str, args)],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)
         self.said = ""
         for line in self.process.stderr:
             self.said += line

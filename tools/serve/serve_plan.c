@@ -71,6 +71,18 @@ struct tern_http_options tern_serve_http_options(const struct tern_settings *s)
     };
 }
 
+/* What the kitchen takes from the system while it has the largest request: a template's work, and
+ * then the tokenizer's. */
+static uint64_t kitchen_bytes(const struct tern_settings *s, const tern_model *model)
+{
+    static const char none[] = "";
+    const size_t body = (size_t)s->body;
+    const tern_variable all = {"messages", {none, body}, {NULL, 0}};
+    const tern_render render = {.variables = &all, .n_variables = 1};
+    return tern_render_scratch(&render) + tern_tokenize_scratch(model, body) +
+           (uint64_t)tern_tokenize_most(model, body) * sizeof(tern_token);
+}
+
 /* Grammars lie beside the jobs: those of running sequences are counted at what nearly all take. */
 uint64_t tern_serve_bytes(const struct tern_settings *s, const struct tern_session *session)
 {
@@ -79,6 +91,7 @@ uint64_t tern_serve_bytes(const struct tern_settings *s, const struct tern_sessi
     const struct tern_http_options o = tern_serve_http_options(s);
     return tern_http_bytes(&o) + TERN_SERVE_JSON + sizeof(struct tern_server) +
            tern_jobs_bytes(l->n_seqs + (uint32_t)s->queue, l, session->info.n_embd) +
+           kitchen_bytes(s, session->model) +
            (s->slot_save_path ? tern_keep_bytes(session) : 0) +
            (uint64_t)l->n_seqs * GRAMMAR + THREADS * (uint64_t)TERN_SERVE_STACK;
 }
