@@ -69,4 +69,7 @@ bool tern_chat_save(struct tern_chat *c, const char *path, char line[TERN_ARGS_L
 bool tern_chat_load(struct tern_chat *c, const char *path, bool given,
                     char line[TERN_ARGS_LINE]);
 
+/* The line that says what a file brought. */
+void tern_chat_say_restored(struct tern_chat *c, const char *path);
+
 #endif

@@ -218,9 +218,10 @@ static void do_file(struct tern_chat *c, struct tern_chat_word word)
                                    "/load: no file given");
     else if (!(save ? tern_chat_save(c, file, line) : tern_chat_load(c, file, false, line)))
         tern_chat_refuse(c, line);
+    else if (save)
+        tern_chat_screen_say(&c->screen, "tern: saved to %s", file);
     else
-        tern_chat_screen_say(&c->screen, save ? "tern: saved to %s" : "tern: loaded from %s",
-                             file);
+        tern_chat_say_restored(c, file);
 }
 
 /* Of the commands that stand alone. */

@@ -158,6 +158,13 @@ static bool take_note(struct tern_chat *c, const json_t *note, bool given,
     return true;
 }
 
+void tern_chat_say_restored(struct tern_chat *c, const char *path)
+{
+    const size_t turns = tern_chat_talk_turns(&c->talk);
+    tern_chat_screen_say(&c->screen, "tern: %s: %zu turn%s restored", path, turns,
+                         turns == 1 ? "" : "s");
+}
+
 bool tern_chat_load(struct tern_chat *c, const char *path, bool given, char line[TERN_ARGS_LINE])
 {
     tern_saved_info info;

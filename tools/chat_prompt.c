@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static bool fail(char line[TERN_ARGS_LINE], const char *what, const char *why)
 {
@@ -54,17 +55,29 @@ bool tern_chat_check_variables(const char *text, char line[TERN_ARGS_LINE])
 
 /* --- the template --- */
 
+static bool needs_one(const char *what, char line[TERN_ARGS_LINE])
+{
+    int n = snprintf(line, TERN_ARGS_LINE, "%.60s; a file needed, or one of", what);
+    const char *name;
+    for (size_t i = 0; (name = tern_template_name_at(i)) != NULL && n < TERN_ARGS_LINE; i++)
+        n += snprintf(line + n, (size_t)(TERN_ARGS_LINE - n), "%s %s", i ? "," : "", name);
+    return false;
+}
+
 static bool read_source(struct tern_chat_template *t, const tern_model_info *info,
                         const char *name, char line[TERN_ARGS_LINE])
 {
     if (name == NULL) {
         t->source = info->chat_template;
-        return t->source.size > 0 ||
-               fail(line, "template", "the model has none; --template FILE or NAME needed");
+        return t->source.size > 0 || needs_one("the model has no template", line);
     }
     t->source = tern_template_builtin(name);
     if (t->source.data)
         return true;
+    char missing[80];
+    snprintf(missing, sizeof missing, "there is no template '%.40s'", name);
+    if (strcmp(name, "-") != 0 && access(name, F_OK) != 0)
+        return needs_one(missing, line);
     struct tern_settings settings = {.file = name};
     struct tern_prompt text;
     const bool ok = tern_prompt_read(&text, &settings, NULL, SIZE_MAX, line);

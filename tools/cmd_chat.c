@@ -105,11 +105,6 @@ static bool open_model(struct tern_chat *c, char line[TERN_ARGS_LINE])
         snprintf(line, TERN_ARGS_LINE, "%s", tern_session_line(s));
         return false;
     }
-    if (c->settings.chat_template == NULL && s->info.chat_template.size == 0) {
-        snprintf(line, TERN_ARGS_LINE, "the model has no chat template; --chat-template FILE or "
-                 "NAME needed, as chatml");
-        return false;
-    }
     if (!tern_chat_template_open(&c->template, s->model, c->settings.chat_template, line) ||
         !tern_chat_make_plan(c, line))
         return false;
@@ -142,9 +137,7 @@ static bool open_conversation(struct tern_chat *c, char line[TERN_ARGS_LINE])
     if (s->session && access(s->session, F_OK) == 0) {
         if (!tern_chat_load(c, s->session, true, line))
             return false;
-        const size_t turns = tern_chat_talk_turns(&c->talk);
-        tern_chat_screen_say(&c->screen, "tern: %s: %zu turn%s restored", s->session, turns,
-                             turns == 1 ? "" : "s");
+        tern_chat_say_restored(c, s->session);
     }
     const tern_text system = {s->system && *s->system ? s->system : NULL,
                               s->system ? strlen(s->system) : 0};
@@ -231,7 +224,7 @@ static const struct tern_option own[] = {
     {"--seed", NULL, TERN_OPTION_SEED, 0, 0, 0, NULL,
      "N", "of the random numbers (default: from the clock; /set shows it)"},
     {"--chat-template", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, chat_template), 0,
-     0, NULL, "FILE", "a template, or the name of a built-in one (default: the model's)"},
+     0, NULL, "FILE|NAME", "a template, or the name of a built-in one (default: the model's)"},
     {"--variables", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, variables), 0, 0, NULL,
      "JSON", "further names for the template, as {\"reasoning_effort\": \"low\"}"},
     {"--cache", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, cache), 0, 0, NULL,

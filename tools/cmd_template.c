@@ -101,7 +101,7 @@ static const struct tern_option own[] = {
     {"--messages", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, messages), 0, 0, NULL,
      "FILE", "JSON, a list of messages as OpenAI's API has them; - is standard input"},
     {"--template", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, chat_template), 0, 0,
-     NULL, "FILE", "a template, or the name of a built-in one (default: the model's)"},
+     NULL, "FILE|NAME", "a template, or the name of a built-in one (default: the model's)"},
     {"--tools", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, tools), 0, 0, NULL, "FILE",
      "JSON, a list of tools"},
     {"--variables", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, variables), 0, 0, NULL,

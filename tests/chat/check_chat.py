@@ -16,7 +16,7 @@ import termios
 import time
 
 tern, tiny, edits = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), "edits" in sys.argv
-MODEL = ["--chat-template", "chatml", "--temp", "0", "-t", "1"]
+MODEL = ["--temp", "0", "-t", "1"]
 UP, LEFT = "\033[A", "\033[D"
 failures = []
 
@@ -24,14 +24,16 @@ failures = []
 class Chat:
     """The command on a terminal of its own, and what it has shown so far."""
 
-    def __init__(self, *options, model="llama-q8_0", env=None, home=None):
+    def __init__(self, *options, model="llama-q8_0", template="chatml", env=None, home=None):
         self.home = home or tempfile.mkdtemp()
         full = {"PATH": os.environ["PATH"], "HOME": self.home, "TERM": "xterm", "LC_ALL": "C"}
+        full.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
         full.update(env or {})
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(self.home)
-            os.execve(tern, [tern, "chat", f"{tiny}/{model}.gguf", *MODEL, *options], full)
+            shape = ["--chat-template", template] if template else []
+            os.execve(tern, [tern, "chat", f"{tiny}/{model}.gguf", *MODEL, *shape, *options], full)
         self.shown, self.code = "", None
 
     def read(self, seconds):
@@ -164,6 +166,23 @@ def colours_are_for_terminals_that_have_them():
             check(not coloured or ">\x1b[0m " in shown, "the prompt's colour ends with it")
 
 
+def reasoning_is_dimmed_and_told_apart():
+    with tempfile.TemporaryDirectory() as home:
+        with open(f"{home}/t", "w") as f:
+            f.write("{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')|last }}"
+                    "{% endfor %}{% if add_generation_prompt %}[assistant]<think>\n{% endif %}")
+        options = ["--chat-template", f"{home}/t", "--think-budget", "4", "-n", "20",
+                   "--ignore-eos", "--stats"]
+        for env in ({}, {"NO_COLOR": "1"}):
+            with Chat(*options, home=home, env=env, template=None) as c:
+                c.prompt()
+                c.say("hello")
+                shown = c.wait("generated")
+                pattern = (r"\[thinking\]\r\n[^\x1b]+\[end of thinking\]\r\n\S" if env else
+                           r"\x1b\[2m[^\x1b]+\x1b\[0m\r\n\r\n[^\x1b]+")
+                check(re.search(pattern, shown.split("2004l")[-1]), f"{env}: {shown!r}")
+
+
 def lines_are_edited_and_remembered():
     with Chat("-n", "1") as c:
         c.prompt()
@@ -259,8 +278,9 @@ def the_terminal_is_left_as_it_was():
     master, slave = pty.openpty()
     before = termios.tcgetattr(slave)
     with tempfile.TemporaryDirectory() as home:
-        p = subprocess.Popen([tern, "chat", f"{tiny}/llama-q8_0.gguf", *MODEL, "-n", "1"],
-                             stdin=slave, stdout=slave, stderr=slave, cwd=home,
+        p = subprocess.Popen([tern, "chat", f"{tiny}/llama-q8_0.gguf", *MODEL,
+                              "--chat-template", "chatml", "-n", "1"], stdin=slave,
+                             stdout=slave, stderr=slave, cwd=home,
                              env={"HOME": home, "TERM": "xterm"}, start_new_session=True)
         text = b""
         while b">" not in text and select.select([master], [], [], 20)[0]:
@@ -299,7 +319,8 @@ def a_signal_ends_it_and_the_session_is_kept():
 
 ALWAYS = [a_line_is_answered_and_ctrl_d_ends, an_answer_is_stopped_and_the_program_is_not,
           ctrl_c_clears_the_line, a_long_prompt_shows_progress_and_can_be_stopped,
-          colours_are_for_terminals_that_have_them, messages_of_many_lines_are_put_together,
+          colours_are_for_terminals_that_have_them, reasoning_is_dimmed_and_told_apart,
+          messages_of_many_lines_are_put_together,
           the_terminal_is_left_as_it_was, a_signal_ends_it_and_the_session_is_kept]
 EDITED = [lines_are_edited_and_remembered, characters_of_many_bytes_are_edited_whole,
           a_pasted_text_is_one_message, the_history_is_kept_where_it_is_asked_for]

@@ -328,6 +328,36 @@ def never_leaves_a_format_out(s):
         assert json.loads(a["choices"][0]["message"]["content"])["a"] == 7
 
 
+def keeps_bad_expressions_from_requests_that_run(s):
+    """[F6] Ten of them come while ten requests run: each is refused, and those are what they are
+    alone, to the bit, those held to a schema too."""
+    schema = {"type": "object", "required": ["a"], "additionalProperties": False,
+              "properties": {"a": {"type": "string", "pattern": "^[a-z]{40}$"}}}
+
+    def bad(**schema):
+        return {"json_schema": schema}
+    wrong = [{"grammar": "root ::= ("}, {"grammar": "root ::= root \"a\""},
+             {"grammar": "root ::= \"a\"{5,2}"}, {"grammar": "root ::= nothing"},
+             {"grammar": "root ::= [z-a]"}, bad(type="string", pattern="foo**"),
+             bad(type="string", pattern="(a"), bad(type="nonsense"),
+             bad(**{"$ref": "#/missing"}), bad(type="string", pattern="[z-a]")]
+    runs = [completion(prompt=f"{i} the keeper of the light", max_tokens=120, logprobs=1,
+                       **({"json_schema": schema, "ignore_eos": False} if i % 3 == 0 else {}))
+            for i in range(10)]
+    alone = [kept(s.good(COMPLETIONS, {**b, "cache_prompt": False})) for b in runs]
+
+    def refused(i):
+        status, _, answer = s.post(COMPLETIONS, completion(stream=i % 2 == 0, **wrong[i]))
+        return status == 400 and list(wrong[i])[0] in answer["error"]["message"] or answer
+    calls = []
+    for i in range(10):
+        calls += [lambda i=i: kept(s.good(COMPLETIONS, runs[i])), lambda i=i: refused(i)]
+    for _ in range(2):
+        answers = at_once(calls)
+        assert answers[0::2] == alone
+        assert answers[1::2] == [True] * 10, answers[1::2]
+
+
 def takes_samplers_by_the_names_of_others(s):
     """Each does what it should, on chats as on completions."""
     def text(path, **more):
@@ -531,6 +561,7 @@ TESTS = [is_equal_in_every_bit_alone_among_31_others_and_after_a_restart,
          answers_empty_prompts_beside_others, ends_where_its_context_is_full,
          streams_whole_characters, writes_probabilities_that_are_numbers,
          shows_usage_where_it_is_asked_for, never_leaves_a_format_out,
+         keeps_bad_expressions_from_requests_that_run,
          takes_samplers_by_the_names_of_others, calls_several_tools_at_once,
          refuses_pictures_by_name, tells_nothing_of_where_it_lies, gives_up_in_time,
          frames_requests_strictly, keeps_keys_and_origins_apart, idle_costs_no_wake_ups,
