@@ -45,7 +45,7 @@ class Browser:
         os.close(to_read)
         os.close(to_write)
         self.number, self.answers, self.pages = 0, {}, {}
-        self.said = threading.Condition()
+        self.said, self.writing = threading.Condition(), threading.Lock()
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
@@ -79,7 +79,10 @@ class Browser:
         message = {"id": number, "method": method, "params": params or {}}
         if session:
             message["sessionId"] = session
-        os.write(self.out, json.dumps(message).encode() + b"\0")
+        with self.writing:
+            data = json.dumps(message).encode() + b"\0"
+            while data:
+                data = data[os.write(self.out, data):]
         with self.said:
             if not self.said.wait_for(lambda: self.answers is None or number in self.answers,
                                       within):
@@ -120,6 +123,8 @@ class Page:
             self.ask(domain + ".enable")
         self.ask("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": height, "deviceScaleFactor": scale, "mobile": touch})
+        # Several windows are used at once, and each as if it were in front.
+        self.ask("Emulation.setFocusEmulationEnabled", {"enabled": True})
         if touch:
             self.ask("Emulation.setTouchEmulationEnabled", {"enabled": True})
         self.media(dark)
@@ -146,6 +151,11 @@ class Page:
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
             {"name": "prefers-reduced-motion", "value": "reduce" if still else "no-preference"}]})
 
+    def slow(self, rate):
+        """So many bytes a second come in; -1: as many as there are."""
+        self.ask("Network.emulateNetworkConditions", {"offline": False, "latency": 0,
+                 "downloadThroughput": rate, "uploadThroughput": -1})
+
     def go(self, url):
         self.ask("Page.navigate", {"url": url})
         self.wait("document.readyState === 'complete'")
@@ -166,7 +176,7 @@ class Page:
                                               or details["text"]))
         return answer["result"].get("value")
 
-    def wait(self, text, within=20):
+    def wait(self, text, within=40):
         """Until an expression is true; how long it took."""
         begun = time.monotonic()
         while True:

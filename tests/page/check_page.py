@@ -6,6 +6,7 @@ The page and the answers are a real server's; what a small model would never say
 markup, thinking or progress, comes from a fetch that is put in the page's way. TERN_SHOTS names a
 folder for pictures.
 """
+import concurrent.futures
 import pathlib
 import sys
 import time
@@ -24,8 +25,9 @@ if not MODEL.exists() or not program():
           "skipped: no Chromium (Debian: chromium-headless-shell)")
     sys.exit(77)
 
-TESTS = [talking.comes_whole_and_lets_nothing_out, talking.tells_of_its_pool,
-         talking.types_streams_and_keeps, talking.stops, talking.edits_and_asks_again,
+# These look at what the whole server does; the others are used side by side.
+ALONE = [talking.comes_whole_and_lets_nothing_out, talking.tells_of_its_pool, talking.stops]
+TESTS = [talking.types_streams_and_keeps, talking.edits_and_asks_again,
          talking.asks_with_its_settings, talking.keeps_conversations,
          talking.talks_in_two_conversations_at_once, output.is_quick_with_a_long_conversation,
          output.paints_a_long_answer_in_linear_time,
@@ -34,30 +36,42 @@ TESTS = [talking.comes_whole_and_lets_nothing_out, talking.tells_of_its_pool,
          looks.asks_for_a_key, looks.shows_the_machine, looks.is_light_and_dark,
          looks.fits_a_phone, looks.can_be_used_by_keys_and_heard]
 
-only, failed = sys.argv[3:], 0
+SIDE_BY_SIDE = 3
+
+only = sys.argv[3:]
 server = Server(tern, MODEL, "-c", "4096", "-np", "4", "--chat-template", "chatml", "--alias",
                 "tiny.gguf")
 server.tern, server.model = tern, MODEL  # for who starts another
 browser = Browser(program())
+
+
+def run(test):
+    begun = time.monotonic()
+    try:
+        more = test(server, browser)
+        print(f"ok {test.__name__} ({time.monotonic() - begun:.2f} s)",
+              f": {more}" if more else "", flush=True)
+        return True
+    except Exception as e:
+        where = e.__traceback__
+        while where.tb_next and where.tb_frame.f_code is not test.__code__:
+            where = where.tb_next
+        print(f"FAILED {test.__name__}: line {where.tb_lineno}: {type(e).__name__}: "
+              f"{str(e)[:1500]}", flush=True)
+        return False
+
+
+def wanted(tests):
+    return [t for t in tests if not only or t.__name__ in only]
+
+
 try:
-    for test in TESTS:
-        if only and test.__name__ not in only:
-            continue
-        begun = time.monotonic()
-        try:
-            more = test(server, browser)
-            print(f"ok {test.__name__} ({time.monotonic() - begun:.2f} s)",
-                  f": {more}" if more else "", flush=True)
-        except Exception as e:
-            failed += 1
-            where = e.__traceback__
-            while where.tb_next and where.tb_frame.f_code is not test.__code__:
-                where = where.tb_next
-            print(f"FAILED {test.__name__}: line {where.tb_lineno}: {type(e).__name__}: "
-                  f"{str(e)[:1500]}", flush=True)
+    good = [run(t) for t in wanted(ALONE)]
+    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        good += pool.map(run, wanted(TESTS))
 finally:
     browser.close()
-    if server.stop() != 0:
-        print("FAILED: the server's exit code", server.said[-300:])
-        failed += 1
-sys.exit(failed > 0)
+    code = server.stop()
+if code != 0:
+    print("FAILED: the server's exit code", code, server.said[-300:])
+sys.exit(code != 0 or not all(good))

@@ -156,6 +156,8 @@ CONTRAST = """(() => {
 
 def is_light_and_dark(s, b):
     p = opened(s, b)
+    script(p, [{"reasoning_content": "First this, then that."}, {"content": MARKDOWN}])
+    say(p, "Show me what you can do")
     ground = "getComputedStyle(document.body).backgroundColor"
     grounds = []
     for dark in (False, True):
@@ -163,6 +165,8 @@ def is_light_and_dark(s, b):
         p.wait(f"document.documentElement.dataset.theme === '{'dark' if dark else 'light'}'")
         assert p.js(CONTRAST) == [], p.js(CONTRAST)
         grounds.append(p.js(ground))
+        p.js("document.getElementById('scroll').scrollTop = 0")
+        picture(p, f"{'dark' if dark else 'light'}-1280")
     assert grounds[0] != grounds[1]
     p.click("#tools .quiet")  # light, whatever the system has
     p.wait("document.documentElement.dataset.theme === 'light'")

@@ -51,9 +51,9 @@ def paints_a_long_answer_in_linear_time(s, b):
              " slow.push(e.duration))).observe({type: 'longtask'}); true")
         begun = time.monotonic()
         say(p, name, wait=False)
-        p.wait(DONE, 30)
+        p.wait(DONE, 60)
         took = time.monotonic() - begun
-        assert took < 15, took
+        assert took < 30, took
         assert "7999" in last(p)[-40:]
         told.append(f"{name} {took:.1f} s, longest task {p.js('Math.max(0, ...slow)'):.0f} ms")
     fine(s, p)
@@ -201,14 +201,14 @@ def lets_no_output_do_anything(s, b):
     door, called = listener()
     host = "127.0.0.1:%d" % door.getsockname()[1]
     text = HOSTILE.replace("HOST", host)
-    huge = "| a | b |\n|--|--|\n" + "| x | y |\n" * 3000
-    nested = [">" * 3000 + " deep\n", "- " * 500 + "x\n", "[" * 5000 + "\n", "*a " * 5000 + "\n",
+    huge = "| a | b |\n|--|--|\n" + "| x | y |\n" * 1500
+    nested = [">" * 3000 + " deep\n", "- " * 500 + "x\n", "[" * 3000 + "\n", "*a " * 3000 + "\n",
               "`" * 3001 + "\n", "x" * 100000 + "\n"]
     p = opened(s, b)
     for pieces in ([text], [text[i:i + 7] for i in range(0, len(text), 7)], [huge], nested):
         script(p, [{"content": t} for t in pieces], 0 if len(pieces) < 9 else 1)
         say(p, "do your worst", wait=False)
-        p.wait(DONE, 40)
+        p.wait(DONE, 60)
     # What was thought, asked and named is no markup either.
     script(p, [{"reasoning_content": text}, {"content": "x"}])
     say(p, text)
