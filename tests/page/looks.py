@@ -98,6 +98,9 @@ def shows_the_machine(s, b):
     p = opened(s, b)
     asked = lambda: sum(u.endswith("/pool") for u in p.requests)
     settings(p, max_tokens=60)
+    p.click("#open-settings")
+    p.wait("document.querySelector('[name=temperature]').placeholder === '0.8'")
+    p.click("#open-settings")
     say(p, "the sea was " * 12)
     assert asked() == 0  # nobody looks
     p.click("#open-machine")

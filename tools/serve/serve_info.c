@@ -75,6 +75,22 @@ static void put_token(struct tern_server *s, struct tern_out *o, const char *key
         tern_json_null(o, key);
 }
 
+/* What holds where a request names nothing else. */
+static void put_sampling(const struct tern_settings *s, struct tern_out *o)
+{
+    tern_json_begin(o, "params", '{');
+    tern_json_real(o, "temperature", s->temperature);
+    tern_json_i64(o, "top_k", s->top_k);
+    tern_json_real(o, "top_p", s->top_p);
+    tern_json_real(o, "min_p", s->min_p);
+    tern_json_real(o, "typical_p", s->typical_p);
+    tern_json_real(o, "repeat_penalty", s->repeat_penalty);
+    tern_json_i64(o, "repeat_last_n", s->repeat_last_n);
+    tern_json_real(o, "presence_penalty", s->presence);
+    tern_json_real(o, "frequency_penalty", s->frequency);
+    tern_json_end(o, '}');
+}
+
 void tern_props_now(struct tern_server *s, struct tern_http_exchange *x)
 {
     const tern_limits *limits = &s->session.plan.limits;
@@ -86,6 +102,7 @@ void tern_props_now(struct tern_server *s, struct tern_http_exchange *x)
     tern_json_u64(o, "total_slots", limits->n_seqs);
     tern_json_begin(o, "default_generation_settings", '{');
     tern_json_u64(o, "n_ctx", limits->n_ctx);
+    put_sampling(s->settings, o);
     tern_json_end(o, '}');
     tern_json_text(o, "chat_template", s->no_chat[0] ? (tern_text){"", 0} : s->chat.source);
     put_token(s, o, "bos_token", s->session.info.bos);
