@@ -21,15 +21,17 @@ enum { MOST_CALLS_OUT = 4 };
 
 /* --- states, rules, edges --- */
 
-static bool too_many(struct tern_gbnf *b, const char *what)
+static bool too_many(struct tern_gbnf *b, const char *what, uint32_t most)
 {
-    return tern_gbnf_wrong(b, b->at, what);
+    struct tern_writer w = {(char[96]){0}, 96 - 1, 0};
+    tern_write(&w, "more %s than the scratch memory holds (%u)", what, (uint64_t)most);
+    return tern_gbnf_wrong(b, b->at, w.out);
 }
 
 uint32_t tern_gbnf_state(struct tern_gbnf *b)
 {
     if (b->n_states == b->cap_states) {
-        too_many(b, "more states than the scratch memory holds");
+        too_many(b, "states", b->cap_states);
         return TERN_GBNF_NONE;
     }
     b->states[b->n_states] = (struct tern_gbnf_state){TERN_GBNF_NONE, 0};
@@ -40,7 +42,7 @@ bool tern_gbnf_edge(struct tern_gbnf *b, uint32_t from, uint32_t to,
                     enum tern_gbnf_edge_kind kind, uint32_t arg)
 {
     if (b->n_edges == b->cap_edges)
-        return too_many(b, "more edges than the scratch memory holds");
+        return too_many(b, "edges", b->cap_edges);
     if (from == TERN_GBNF_NONE || to == TERN_GBNF_NONE)
         return false;
     b->edges[b->n_edges] = (struct tern_gbnf_edge){b->states[from].edges, to, arg, (uint8_t)kind,
@@ -52,7 +54,7 @@ bool tern_gbnf_edge(struct tern_gbnf *b, uint32_t from, uint32_t to,
 bool tern_gbnf_call(struct tern_gbnf *b, uint32_t from, uint32_t to, struct tern_gbnf_call call)
 {
     if (b->n_calls == b->cap_calls)
-        return too_many(b, "more references to rules than the scratch memory holds");
+        return too_many(b, "references to rules", b->cap_calls);
     struct tern_gbnf_rule *rule = &b->rules[call.rule];
     call.from = from;
     call.to = to;
@@ -75,7 +77,7 @@ uint32_t tern_gbnf_rule(struct tern_gbnf *b, tern_text name, size_t at)
         slot = (slot + 1) % n_slots;
     }
     if (b->n_rules == b->cap_rules) {
-        too_many(b, "more rules than the scratch memory holds");
+        too_many(b, "rules", b->cap_rules);
         return TERN_GBNF_NONE;
     }
     if (name.size)

@@ -18,6 +18,12 @@ static int refuse(int code, const char *line)
     return code;
 }
 
+static int refuse_schema(const struct tern_out *gbnf, char line[TERN_ARGS_LINE])
+{
+    tern_schema_explain((tern_text){gbnf->grown, gbnf->n}, line);
+    return refuse(WRONG_SCHEMA, line);
+}
+
 /* A line feed at the end of a file is not part of the document. */
 static int match(const char *file, const struct tern_constraint *c, struct tern_out *out)
 {
@@ -48,7 +54,7 @@ static int run(const struct tern_settings *settings)
     int code = 0;
     if (!tern_schema_write(text.text, &gbnf, settings->lenient ? &dropped : NULL, NULL, line) ||
         !tern_constraint_compile(&c, (tern_text){gbnf.grown, gbnf.n}, NULL, line))
-        code = refuse(WRONG_SCHEMA, line);
+        code = refuse_schema(&gbnf, line);
     else if (settings->match)
         code = match(settings->match, &c, &out);
     else

@@ -65,6 +65,8 @@ bool tern_constraint_open(struct tern_constraint *c, const struct tern_settings 
     const tern_text own = {gbnf.grown, gbnf.n};
     if (ok && any)
         ok = tern_constraint_compile(c, s->grammar ? text.text : own, model, line);
+    if (!ok && s->schema)
+        tern_schema_explain(own, line);
     tern_prompt_free(&text);
     tern_out_free(&gbnf);
     return ok;

@@ -19,8 +19,8 @@ struct writer {
     const struct tern_reply_grammar *g;
     struct tern_out *o;
     char *line;
-    json_t *schemas[MOST_SCHEMAS]; /* each of which has a rule */
-    uint32_t rules[MOST_SCHEMAS], n_schemas, n_used;
+    struct tern_schema_part schemas[MOST_SCHEMAS]; /* each of which has a rule */
+    uint32_t n_schemas, n_used;
 };
 
 const char *tern_reply_tool_name(const json_t *tool)
@@ -153,22 +153,22 @@ static void tag(struct writer *w, const char *text)
         literal(w, text);
 }
 
-/* A schema to have a rule; takes the reference over. */
-static bool want_rule(struct writer *w, json_t *schema)
+/* A schema to have a rule, of a tool or not; takes the reference over. */
+static bool want_rule(struct writer *w, json_t *schema, const json_t *tool)
 {
     if (!schema || w->n_schemas == MOST_SCHEMAS) {
         json_decref(schema);
         snprintf(w->line, TERN_ARGS_LINE, "tools: more than %d schemas", (int)MOST_SCHEMAS);
         return false;
     }
-    w->schemas[w->n_schemas++] = schema;
+    w->schemas[w->n_schemas++] = (struct tern_schema_part){schema, tern_reply_tool_name(tool), 0};
     return true;
 }
 
 /* The rule of the next schema, in the order in which they were wanted. */
 static uint32_t next_rule(struct writer *w)
 {
-    return w->rules[w->n_used++];
+    return w->schemas[w->n_used++].rule;
 }
 
 static bool is_json_form(const struct writer *w)
@@ -223,21 +223,21 @@ static bool gather(struct writer *w)
     size_t i;
     json_t *tool, *schema;
     const char *key;
-    if (w->g->answer && !want_rule(w, json_deep_copy(w->g->answer)))
+    if (w->g->answer && !want_rule(w, json_deep_copy(w->g->answer), NULL))
         return false;
     json_array_foreach(w->g->tools, i, tool) {
         json_t *root = tern_reply_tool_schema(tool);
         if (!check_name(w, tool))
             return false;
         if (is_json_form(w)) {
-            if (!want_rule(w, as_object(root)))
+            if (!want_rule(w, as_object(root), tool))
                 return false;
             continue;
         }
         json_object_foreach(json_object_get(root, "properties"), key, schema) {
             if (strpbrk(key, "<>\n=(), \"'") || !*key)
                 return fail(w, tern_reply_tool_name(tool), "a parameter's name can not be written");
-            if (!is_text(w, root, schema) && !want_rule(w, with_definitions(root, schema)))
+            if (!is_text(w, root, schema) && !want_rule(w, with_definitions(root, schema), tool))
                 return false;
         }
     }
@@ -452,7 +452,7 @@ bool tern_reply_grammar_write(const struct tern_reply_grammar *g, struct tern_ou
     w.o = gbnf;
     w.line = line;
     tern_out_open(&rules, -1);
-    bool ok = gather(&w) && tern_schema_write_all(w.schemas, w.n_schemas, w.rules, &rules,
+    bool ok = gather(&w) && tern_schema_write_all(w.schemas, w.n_schemas, &rules,
                                                   g->answer && !g->tools ? NULL : dropped,
                                                   g->work, line);
     if (ok) {
@@ -463,6 +463,6 @@ bool tern_reply_grammar_write(const struct tern_reply_grammar *g, struct tern_ou
     }
     tern_out_free(&rules);
     for (uint32_t i = 0; i < w.n_schemas; i++)
-        json_decref(w.schemas[i]);
+        json_decref(w.schemas[i].schema);
     return ok;
 }

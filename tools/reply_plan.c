@@ -1,6 +1,7 @@
 #include "tools/reply_plan.h"
 
 #include "platform/os/host.h"
+#include "tools/schema.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -178,9 +179,12 @@ bool tern_reply_plan_open(struct tern_reply_plan *p, const tern_model *model,
     p->n_shown = (uint32_t)tern_reply_markers(&p->reader, p->shown);
     if (!compile || p->gbnf.n == 0)
         return true;
-    return !tern_effort_left(r->work) &&
-           tern_constraint_compile(&p->constraint, (tern_text){p->gbnf.grown, p->gbnf.n}, model,
-                                   line);
+    const tern_text gbnf = {p->gbnf.grown, p->gbnf.n};
+    const bool ok = !tern_effort_left(r->work) &&
+                    tern_constraint_compile(&p->constraint, gbnf, model, line);
+    if (!ok && !r->grammar.size)
+        tern_schema_explain(gbnf, line);
+    return ok;
 }
 
 void tern_reply_plan_prompt(struct tern_reply_plan *p, tern_text rendered)

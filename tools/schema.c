@@ -10,6 +10,8 @@
 
 enum { MOST_SCHEMAS = 8192 };
 
+#define COMMON "# what all of these are made of\n"
+
 /* What rules are made of. White space is bounded, so that none is generated without end. Half of a
  * surrogate pair is no character. */
 static const char builtin[] =
@@ -28,6 +30,16 @@ static const char builtin[] =
     "boolean ::= \"true\" | \"false\"\n"
     "null ::= \"null\"\n";
 
+/* What steers a terminal, or ends a line, is no part of a name that is shown. */
+static void write_where(const struct tern_schema *s, struct tern_out *o, const char *at)
+{
+    if (s->tool)
+        tern_out_print(o, "tool '%.64s': at #", s->tool);
+    else
+        tern_out_print(o, "schema: at #");
+    tern_out_plain(o, (tern_text){at, strnlen(at, 100)});
+}
+
 bool tern_schema_fail(struct tern_schema *s, const char *at, const char *format, ...)
 {
     char what[TERN_ARGS_LINE];
@@ -36,11 +48,19 @@ bool tern_schema_fail(struct tern_schema *s, const char *at, const char *format,
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     const char *keyword = strncmp(what, "keyword '", 9) == 0 ? strstr(what, "': ") : NULL;
-    if (!s->failed && s->work->over) /* what was to be said is what came of it */
-        snprintf(s->line, TERN_ARGS_LINE, "schema: at #%.100s: %.*smore than %d steps of work", at,
-                 keyword ? (int)(keyword - what) + 3 : 0, what, TERN_EFFORT_MOST);
-    else if (!s->failed)
-        snprintf(s->line, TERN_ARGS_LINE, "schema: at #%.100s: %.200s", at, what);
+    if (!s->failed) {
+        struct tern_out o;
+        tern_out_open(&o, -1);
+        write_where(s, &o, at);
+        tern_out_print(&o, ": ");
+        if (s->work->over) /* what was to be said is what came of it */
+            tern_out_print(&o, "%.*smore than %d steps of work",
+                           keyword ? (int)(keyword - what) + 3 : 0, what, TERN_EFFORT_MOST);
+        else
+            tern_out_plain(&o, (tern_text){what, strlen(what)});
+        snprintf(s->line, TERN_ARGS_LINE, "%.*s", (int)o.n, o.grown ? o.grown : "");
+        tern_out_free(&o);
+    }
     s->failed = true;
     return false;
 }
@@ -67,9 +87,12 @@ bool tern_schema_drop(struct tern_schema *s, const char *at, const char *keyword
                       const char *why)
 {
     if (s->failed || s->work->over || !s->dropped)
-        return tern_schema_fail(s, at, "keyword '%s' can not be enforced%s%s", keyword,
-                                why ? ": " : "", why ? why : "");
-    tern_out_print(s->dropped, "at #%s: keyword '%s' is dropped\n", at, keyword);
+        return why ? tern_schema_fail(s, at, "keyword '%s': %s", keyword, why)
+                   : tern_schema_fail(s, at, "keyword '%s' can not be enforced", keyword);
+    write_where(s, s->dropped, at);
+    tern_out_print(s->dropped, ": keyword '");
+    tern_out_plain(s->dropped, (tern_text){keyword, strlen(keyword)});
+    tern_out_print(s->dropped, "' is dropped\n");
     return true;
 }
 
@@ -407,7 +430,9 @@ static bool write_rule(struct tern_schema *s, uint32_t rule)
     json_t *node = s->items[rule].node;
     char at[TERN_SCHEMA_AT];
     memcpy(at, s->items[rule].at, sizeof at);
-    tern_out_print(s->o, "r%u ::= ", rule);
+    tern_out_print(s->o, "# ");
+    write_where(s, s->o, at);
+    tern_out_print(s->o, "\nr%u ::= ", rule);
     if (json_is_boolean(node)) {
         tern_out_print(s->o, json_is_true(node) ? "value\n" : "[]\n");
         return true;
@@ -454,9 +479,9 @@ static bool write_next(struct tern_schema *s, uint32_t rule)
                             TERN_GRAMMAR_MOST_TEXT);
 }
 
-bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
-                           struct tern_out *gbnf, struct tern_out *dropped,
-                           struct tern_effort *work, char line[TERN_ARGS_LINE])
+bool tern_schema_write_all(struct tern_schema_part *parts, uint32_t n, struct tern_out *gbnf,
+                           struct tern_out *dropped, struct tern_effort *work,
+                           char line[TERN_ARGS_LINE])
 {
     struct tern_effort own = {.over = false};
     struct tern_schema s = {.o = gbnf, .dropped = dropped, .work = work ? work : &own,
@@ -466,12 +491,14 @@ bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
     s.flat_of = json_object();
     s.texts = json_object();
     for (uint32_t i = 0; !s.failed && i < n; i++) {
-        s.root = schemas[i];
-        rules[i] = tern_schema_rule(&s, s.root, "", "");
+        s.root = parts[i].schema;
+        s.tool = parts[i].tool;
+        parts[i].rule = tern_schema_rule(&s, s.root, "", "");
         for (; !s.failed && written < s.n_items; written++)
             if (!write_next(&s, written))
                 s.failed = true;
     }
+    tern_out_print(gbnf, COMMON);
     tern_out_put(gbnf, builtin, sizeof builtin - 1);
     json_decref(s.made);
     json_decref(s.flat_of);
@@ -480,11 +507,47 @@ bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
     return !s.failed;
 }
 
+/* The comment that stands above a line. */
+static tern_text comment_above(tern_text gbnf, unsigned long number)
+{
+    tern_text found = {"schema", 6};
+    for (size_t at = 0; at < gbnf.size && number-- > 0;) {
+        const char *p = gbnf.data + at, *end = memchr(p, '\n', gbnf.size - at);
+        const size_t n = end ? (size_t)(end - p) : gbnf.size - at;
+        if (n > 2 && p[0] == '#')
+            found = n + 1 == sizeof COMMON - 1 && memcmp(p, COMMON, n) == 0
+                        ? (tern_text){"schema", 6} : (tern_text){p + 2, n - 2};
+        at += n + 1;
+    }
+    return found;
+}
+
+void tern_schema_explain(tern_text gbnf, char line[TERN_ARGS_LINE])
+{
+    static const struct { const char *ends_in, *said; } rules[] = {
+        {"is left-recursive", "a reference comes back to itself"},
+        {"can never come to its end", "no document can be of it"},
+    };
+    char said[180];
+    unsigned long number = 0, column;
+    int n = 0;
+    if (strncmp(line, "grammar", 7) != 0)
+        return;
+    if (sscanf(line, "grammar: line %lu, column %lu: %n", &number, &column, &n) < 2 || !n)
+        n = strncmp(line, "grammar: ", 9) == 0 ? 9 : 0;
+    snprintf(said, sizeof said, "its %s%.160s", n ? "grammar: " : "", line + n);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strstr(line, rules[i].ends_in))
+            snprintf(said, sizeof said, "%s", rules[i].said);
+    const tern_text where = comment_above(gbnf, number);
+    snprintf(line, TERN_ARGS_LINE, "%.*s: %s", where.size < 130 ? (int)where.size : 130,
+             where.data, said);
+}
+
 bool tern_schema_write(tern_text json, struct tern_out *gbnf, struct tern_out *dropped,
                        struct tern_effort *work, char line[TERN_ARGS_LINE])
 {
     json_error_t error;
-    uint32_t rule;
     json_t *root = json_loadb(json.data, json.size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES,
                               &error);
     if (!root) {
@@ -493,7 +556,8 @@ bool tern_schema_write(tern_text json, struct tern_out *gbnf, struct tern_out *d
         return false;
     }
     tern_out_print(gbnf, "root ::= r0\n");
-    const bool ok = tern_schema_write_all(&root, 1, &rule, gbnf, dropped, work, line);
+    struct tern_schema_part part = {.schema = root};
+    const bool ok = tern_schema_write_all(&part, 1, gbnf, dropped, work, line);
     json_decref(root);
     return ok;
 }

@@ -31,10 +31,14 @@ enum { TERN_SCHEMA_AT = 200 };
 bool tern_schema_write(tern_text json, struct tern_out *gbnf, struct tern_out *dropped,
                        struct tern_effort *work, char line[TERN_ARGS_LINE]);
 /* The rules of several schemas, each the root of what it refers to, without a rule `root`; the i-th
- * schema's own is r and the number rules[i]. */
-bool tern_schema_write_all(json_t *const *schemas, uint32_t n, uint32_t *rules,
-                           struct tern_out *gbnf, struct tern_out *dropped,
-                           struct tern_effort *work, char line[TERN_ARGS_LINE]);
+ * schema's own is r and its number. A tool's is named in what is said of it. */
+struct tern_schema_part { json_t *schema; const char *tool; uint32_t rule; }; /* tool: or NULL */
+bool tern_schema_write_all(struct tern_schema_part *parts, uint32_t n, struct tern_out *gbnf,
+                           struct tern_out *dropped, struct tern_effort *work,
+                           char line[TERN_ARGS_LINE]);
+/* What a compiler says of such a grammar, in words of the schema: comments in the text say what its
+ * rules are of. */
+void tern_schema_explain(tern_text gbnf, char line[TERN_ARGS_LINE]);
 /* Any JSON object. */
 void tern_schema_write_object(struct tern_out *gbnf);
 
@@ -52,6 +56,7 @@ struct tern_schema {
     json_t *texts;       /* numbers of automata that have been written, by their rules */
     struct tern_out *o, *dropped;
     struct tern_effort *work;
+    const char *tool;    /* whose schema it is, or NULL */
     char *line;
     struct tern_schema_item *items; /* a rule each, r0 is the root's */
     uint32_t n_items, cap_items;

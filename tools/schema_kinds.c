@@ -64,14 +64,13 @@ bool tern_schema_narrow(struct tern_schema *s, struct tern_pattern *p, struct te
         ok = tern_pattern_length(p, 0, -1);
     if (p->n) {
         ok = tern_pattern_meet(&met, p, by, in, s->work);
-        tern_pattern_free(p);
+        tern_pattern_free(ok ? p : &met);
         tern_pattern_free(by);
-        *p = met;
+        *p = ok ? met : *p;
     } else {
         *p = *by;
     }
-    return ok || tern_schema_fail(s, at, "keyword '%s': more than %d states", keyword,
-                                  TERN_PATTERN_MOST);
+    return ok || tern_schema_drop(s, at, keyword, "more than 4000 states");
 }
 
 bool tern_schema_narrow_regex(struct tern_schema *s, struct tern_pattern *p, const char *regex,
@@ -80,7 +79,7 @@ bool tern_schema_narrow_regex(struct tern_schema *s, struct tern_pattern *p, con
     struct tern_pattern by;
     char why[TERN_ARGS_LINE] = "";
     if (!tern_pattern_regex(&by, (tern_text){regex, strlen(regex)}, s->work, why))
-        return tern_schema_fail(s, at, "keyword '%s': %.120s", keyword, why);
+        return tern_schema_drop(s, at, keyword, why);
     return tern_schema_narrow(s, p, &by, in, at, keyword);
 }
 
@@ -154,8 +153,7 @@ bool tern_schema_texts(struct tern_schema *s, json_t *node, const char *at, int6
     if (ok && p->n && (least > 0 || most >= 0))
         ok = tern_pattern_length(&length, least, most)
                  ? tern_schema_narrow(s, p, &length, true, at, "maxLength' with 'pattern")
-                 : tern_schema_fail(s, at, "keyword 'maxLength' above %d beside 'pattern'",
-                                    TERN_PATTERN_MOST - 1);
+                 : tern_schema_drop(s, at, "maxLength", "above 3999 beside 'pattern'");
     return ok;
 }
 
@@ -450,8 +448,10 @@ static bool place_patterns(struct tern_schema *s, struct object *x)
     json_object_foreach(x->by_pattern, regex, schema) {
         struct tern_pattern p;
         char why[TERN_ARGS_LINE] = "";
-        if (!tern_pattern_regex(&p, (tern_text){regex, strlen(regex)}, s->work, why))
-            return tern_schema_fail(s, x->at, "keyword 'patternProperties': %.120s", why);
+        if (!tern_pattern_regex(&p, (tern_text){regex, strlen(regex)}, s->work, why)) {
+            x->by_pattern = x->others = NULL; /* whose names are not known, so all may be */
+            return tern_schema_drop(s, x->at, "patternProperties", why);
+        }
         json_object_foreach_safe(x->names, then, name, own)
             if (tern_pattern_has(&p, (tern_text){name, strlen(name)}))
                 json_object_set_new(x->names, name,

@@ -37,9 +37,10 @@ static json_t *find(struct tern_schema *s, const char *ref, const char *at)
 {
     json_t *node = s->root;
     const char *p = ref;
+    char why[120];
     if (*p++ != '#' || (*p && *p != '/')) {
-        tern_schema_fail(s, at, "keyword '$ref': '%.80s' is not within this schema", ref);
-        return NULL;
+        snprintf(why, sizeof why, "'%.80s' is not within this schema", ref);
+        return tern_schema_drop(s, at, "$ref", why) ? tern_schema_keep(s, json_object()) : NULL;
     }
     while (node && *p == '/') {
         char part[256];
@@ -231,6 +232,7 @@ static bool items_meet(json_t *a, json_t *b)
 
 json_t *tern_schema_merge(struct tern_schema *s, json_t *a, json_t *b, const char *at)
 {
+    static const char twice[] = "stands in two schemas that both have to hold";
     const char *key;
     json_t *value;
     if (json_is_boolean(a) || json_is_boolean(b))
@@ -243,21 +245,19 @@ json_t *tern_schema_merge(struct tern_schema *s, json_t *a, json_t *b, const cha
     json_t *out = tern_schema_work(s, at, 100 + 64 * json_object_size(a)) ? json_copy(a) : NULL;
     if (!out || tern_schema_keep(s, out) == NULL)
         return NULL;
-    if (items_meet(a, b)) {
-        tern_schema_fail(s, at, "keyword 'items' stands in two schemas that both have to hold");
+    const bool items = items_meet(a, b);
+    if (items && !tern_schema_drop(s, at, "items", twice))
         return NULL;
-    }
     json_object_foreach(b, key, value) {
         json_t *mine = json_object_get(a, key), *merged;
-        if (strcmp(key, "properties") == 0 || strcmp(key, "type") == 0)
+        if (strcmp(key, "properties") == 0 || strcmp(key, "type") == 0 ||
+            (items && strstr(key, "tems") != NULL))
             continue;
         merged = mine ? merge_keyword(s, key, mine, value) : json_incref(value);
-        if (!merged) {
-            tern_schema_fail(s, at, "keyword '%s' stands in two schemas that both have to hold",
-                             key);
+        if (merged)
+            json_object_set_new(out, key, merged);
+        else if (!tern_schema_drop(s, at, key, twice))
             return NULL;
-        }
-        json_object_set_new(out, key, merged);
     }
     if ((json_object_get(a, "properties") || json_object_get(b, "properties")) &&
         !merge_properties(s, out, a, b, at))

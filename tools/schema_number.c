@@ -2,8 +2,10 @@
  *
  * A number is compared with its bounds from the left: as long as its digits are those of a bound it
  * is tight to it, and the next digit may not pass the bound's; once it is not, any digit will do.
- * Where numbers are bounded they are written without an exponent, and with so few digits that
- * those which differ as text differ as doubles: no exclusive bound is met by rounding.
+ * Where numbers are bounded they are written without an exponent. A number is read as a double, and
+ * rounding may bring it to a bound, but not beyond. So next to a bound that is left out there are
+ * so few digits that numbers which differ as text differ as doubles; and where the digits
+ * themselves are asked for, of multiples and of what is no integer, there are so few in all.
  *
  * A multiple of a / 10^k has, with k digits behind its point, digits that are a multiple of a: what
  * is left over of those read so far is a state. It is decided by the digits, as for decimal
@@ -16,6 +18,7 @@
 #include <string.h>
 
 enum { MOST_DIGITS = 18, MOST_FRACTION = 24, SURE_DIGITS = 15, SIZE = 48 };
+enum { FEW_DIGITS = 7, MANY_DIGITS = 20 }; /* of fractions */
 enum { MOST_LEFT_OVER = 1000, MOST_PLACES = 12, MOST_EDGES = 8000 };
 enum { MOST_STATES = 2 * MOST_LEFT_OVER + 2 };
 
@@ -25,7 +28,7 @@ struct bound { char whole[SIZE], fraction[SIZE]; bool negative, open, none; };
 struct range {
     struct tern_pattern *p;
     const struct bound *low, *high;
-    bool integer;
+    bool integer, exact; /* exact: digits count, and not the bounds alone */
     size_t least;      /* without an upper bound: digits of those that are as long as the lower */
     size_t n_fraction; /* digits behind the point, at most */
     /* States by place and by whether they are tight to low and to high, plus 1. */
@@ -64,9 +67,11 @@ static bool read_bound(struct tern_schema *s, json_t *node, const char *at,
     out->negative = text[0] == '-';
     const char *digit = text + out->negative, *point = strchr(digit, '.');
     const size_t n = point ? (size_t)(point - digit) : strlen(digit);
-    if (n > MOST_DIGITS || digits > MOST_FRACTION)
-        return tern_schema_fail(s, at, "keyword '%s': more than %d digits", keys[take_open],
-                                n > MOST_DIGITS ? MOST_DIGITS : MOST_FRACTION);
+    if (n > MOST_DIGITS || digits > MOST_FRACTION) {
+        *out = (struct bound){.none = true};
+        return tern_schema_drop(s, at, keys[take_open],
+                                "more than 18 digits, or than 24 behind the point");
+    }
     memcpy(out->whole, digit, n);
     if (point)
         snprintf(out->fraction, sizeof out->fraction, "%.*s", MOST_FRACTION, point + 1);
@@ -116,6 +121,11 @@ static bool is_whole(const struct range *r, size_t length, size_t n)
     return n == length || (r->high->none && length == MOST_DIGITS && n > r->least);
 }
 
+static bool may_have_point(const struct range *r, size_t length, size_t n)
+{
+    return is_whole(r, length, n) && (!r->exact || n + r->n_fraction <= SURE_DIGITS);
+}
+
 static uint32_t whole_state(struct range *r, size_t length, size_t n, unsigned tight)
 {
     uint32_t *known = &r->whole[length][n][tight];
@@ -150,7 +160,7 @@ static void fraction_edges(struct range *r, size_t n, unsigned tight)
 
 /* Numbers from low to high, magnitudes both, behind a state. */
 static void add_range(struct tern_pattern *p, uint32_t from, const struct bound *low,
-                      const struct bound *high, bool integer)
+                      const struct bound *high, bool integer, bool exact)
 {
     static struct range r;
     const size_t least = strlen(low->whole), most = high->none ? MOST_DIGITS : strlen(high->whole);
@@ -161,8 +171,13 @@ static void add_range(struct tern_pattern *p, uint32_t from, const struct bound 
     r.low = low;
     r.high = high;
     r.integer = integer;
+    r.exact = exact;
     r.least = least;
     r.n_fraction = bound < SURE_DIGITS ? SURE_DIGITS - bound : 1;
+    if (exact && high->none && r.n_fraction > FEW_DIGITS)
+        r.n_fraction = FEW_DIGITS;
+    if (!exact && !low->open && !high->open)
+        r.n_fraction = MANY_DIGITS;
     for (size_t length = least; length <= most; length++) {
         if (high->none && length > least)
             length = MOST_DIGITS;
@@ -175,7 +190,7 @@ static void add_range(struct tern_pattern *p, uint32_t from, const struct bound 
                     whole_edges(&r, length, n, t, r.whole[length][n][t] - 1);
         for (size_t n = 1; n <= length && !integer; n++)
             for (unsigned t = 0; t < 4; t++)
-                if (is_whole(&r, length, n) && r.whole[length][n][t]) {
+                if (may_have_point(&r, length, n) && r.whole[length][n][t]) {
                     const uint32_t to = fraction_state(&r, 0, t);
                     tern_pattern_edge(p, r.whole[length][n][t] - 1, '.', '.', to);
                 }
@@ -327,18 +342,20 @@ static bool narrow_by_divisors(struct tern_schema *s, struct tern_pattern *p, js
     return ok;
 }
 
-/* Where there are no bounds but those of digits, there may be any number of these instead. */
+/* Where there are no bounds but those of digits, there may be fewer of these, or any number of
+ * those of whole numbers. */
 static bool divide(struct tern_schema *s, struct tern_pattern *p, json_t *divisor, bool bounded,
                    bool integer, const char *at)
 {
-    if (narrow_by_divisors(s, p, divisor, at))
-        return true;
-    if (s->failed || bounded)
-        return false;
-    tern_pattern_free(p);
-    return tern_schema_narrow_regex(s, p, integer ? "^-?(0|[1-9][0-9]*)$" :
-                                    "^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$", true, at, "multipleOf") &&
-           narrow_by_divisors(s, p, divisor, at);
+    static const char *const forms[] = {"^-?(0|[1-9][0-9]{0,5})(\\.[0-9]{1,7})?$",
+                                        "^-?(0|[1-9][0-9]*)$"};
+    bool ok = narrow_by_divisors(s, p, divisor, at);
+    for (int i = integer; !ok && !s->failed && !bounded && i < 2; i++) {
+        tern_pattern_free(p);
+        ok = tern_schema_narrow_regex(s, p, forms[i], true, at, "multipleOf") &&
+             narrow_by_divisors(s, p, divisor, at);
+    }
+    return ok;
 }
 
 /* --- what not names --- */
@@ -375,18 +392,18 @@ static bool leave_out(struct tern_schema *s, struct tern_pattern *p, json_t *out
 /* --- all of it --- */
 
 static void add_bounded(struct tern_pattern *p, const struct bound *low, const struct bound *high,
-                        bool integer)
+                        bool integer, bool exact)
 {
     const struct bound zero = {.whole = "0"}, zero_open = {.whole = "0", .open = true};
     const uint32_t start = tern_pattern_state(p, false);
     if (high->none || !high->negative)
-        add_range(p, start, low->none || low->negative ? &zero : low, high, integer);
+        add_range(p, start, low->none || low->negative ? &zero : low, high, integer, exact);
     if (low->none || low->negative) {
         const uint32_t minus = tern_pattern_state(p, false);
         const bool left_out = !high->none && is_zero(high) && high->open;
         tern_pattern_edge(p, start, '-', '-', minus);
         add_range(p, minus, !high->none && high->negative ? high : left_out ? &zero_open : &zero,
-                  low, integer);
+                  low, integer, exact);
     }
 }
 
@@ -416,7 +433,7 @@ bool tern_schema_number(struct tern_schema *s, json_t *node, const char *at, boo
         tern_out_print(s->o, integer ? "integer" : "number");
         return true;
     }
-    add_bounded(&p, &low, &high, integer);
+    add_bounded(&p, &low, &high, integer, divisor || out);
     const bool bounded = !low.none || !high.none;
     bool ok = !divisor || divide(s, &p, divisor, bounded, integer, at) ||
               (!s->failed && tern_schema_drop(s, at, "multipleOf", NULL));

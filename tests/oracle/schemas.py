@@ -1,21 +1,25 @@
 """Holds `tern schema` and what is sampled under a schema against the Python package jsonschema.
 
-    schemas.py TERN FOLDER_OF_SMALL_MODELS
+    schemas.py TERN FOLDER_OF_SMALL_MODELS [documents] [samples] [suite]
 
 Three parts. Documents of each schema below in their canonical form are accepted, and those that
 are wrong are refused. What is sampled at temperature 1.5, from small random models and from the
 smallest in TERN_MODELS (TERN_EACH_MODEL: from each), is valid whenever it ends by itself; seeds
-begin at TERN_SEED. And of the JSON Schema Test Suite, which
-the source package of jsonschema carries (TERN_SCHEMA_SUITE names the folder of its drafts): where
-a schema is not refused, no document is accepted that is not valid. Valid ones that are refused are
-counted: members out of order, whole numbers written as 1.0.
+begin at TERN_SEED, and there are TERN_SEEDS of them for each. And of the JSON Schema Test Suite,
+which the source package of jsonschema carries (looked for in TERN_SCHEMA_SUITE, the folder of its
+drafts, and in the cache, fetched with pip otherwise): where a schema is not refused, no document is
+accepted that is not valid. Valid ones that are refused are counted: members out of order, whole
+numbers written as 1.0.
 """
 import decimal
 import glob
+import importlib.metadata
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 from growing import DOCUMENTS, GROWING, INTEGER, STRING, closed
@@ -225,7 +229,7 @@ def check_samples(folder, model, n_seeds, n_tokens):
             continue
         checker = Validator(
             schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
-        for line in done.stdout.splitlines():
+        for line in done.stdout.strip("\n").split("\n"):
             answer = json.loads(line)
             n += 1
             if answer["stop"] != "eos":
@@ -258,7 +262,8 @@ def check_suite(folder, suite):
                     text = json.dumps(in_order(group["schema"], case["data"]), ensure_ascii=False)
                     code, said = match(folder, group["schema"], text)
                     if code == 3:
-                        counts["refused"] += 1
+                        counts["refused"] += len(group["tests"])
+                        break
                     elif code not in (0, 1) or (code == 0 and not case["valid"]):
                         wrong += 1
                         print(f"{draft} {os.path.basename(path)}: {group['description']}: "
@@ -273,16 +278,55 @@ def check_suite(folder, suite):
     return wrong
 
 
-with tempfile.TemporaryDirectory() as here:
-    bad = check_documents(here)
-    bad += check_samples(here, f"{tiny}/llama-q8_0.gguf", 8, 400)
+def fetch(folder):
+    """The suite out of jsonschema's source package, which is not built."""
+    package = f"jsonschema=={importlib.metadata.version('jsonschema')}"
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with tempfile.TemporaryDirectory() as d:
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary",
+                        "jsonschema", "-d", d, package], check=True, capture_output=True,
+                       timeout=200)
+        with tarfile.open(glob.glob(f"{d}/*.tar.gz")[0]) as tar:
+            inside = [m for m in tar if "/json/tests/draft" in m.name and m.isfile()]
+            for member in inside:
+                path = os.path.join(f"{d}/suite", member.name.split("/json/tests/")[1])
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as f:
+                    f.write(tar.extractfile(member).read())
+        shutil.move(f"{d}/suite", folder)
+
+
+def find_suite():
+    """The folder of its drafts; None: it is not here, and can not be fetched."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.environ.get("TERN_SCHEMA_SUITE") or os.path.join(cache, "tern", "schema-suite")
+    try:
+        if not os.path.isdir(folder):
+            fetch(folder)
+    except (subprocess.SubprocessError, OSError, IndexError) as e:
+        print(f"the suite: skipped, it could not be fetched: {e}")
+        return None
+    return folder
+
+
+def check_models(folder):
+    n_seeds = int(os.environ.get("TERN_SEEDS", "0"))
+    bad = check_samples(folder, f"{tiny}/llama-q8_0.gguf", n_seeds or 8, 400)
     real = sorted(glob.glob(os.path.join(os.environ.get("TERN_MODELS", "/nowhere"), "*.gguf")),
                   key=os.path.getsize)[:None if "TERN_EACH_MODEL" in os.environ else 1]
     for one in real:
-        bad += check_samples(here, one, 2, 150)
-    drafts = os.environ.get("TERN_SCHEMA_SUITE")
+        bad += check_samples(folder, one, n_seeds or 2, 150)
+    return bad
+
+
+parts = sys.argv[3:] or ["documents", "samples", "suite"]
+bad = 0
+with tempfile.TemporaryDirectory() as here:
+    if "documents" in parts:
+        bad += check_documents(here)
+    if "samples" in parts:
+        bad += check_models(here)
+    drafts = find_suite() if "suite" in parts else None
     if drafts:
         bad += check_suite(here, drafts)
-    else:
-        print("the suite: skipped, TERN_SCHEMA_SUITE does not name its folder")
 sys.exit(bad > 0)

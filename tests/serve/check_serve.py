@@ -130,28 +130,6 @@ def is_held_to_grammars(s):
             assert status == 400 and answer["error"]["message"], (bad, status, answer)
 
 
-def gives_up_a_schema_whose_client_left(s):
-    """Preparation is one thread: what one request asks of it all others wait for."""
-    def body(n):
-        return completion(json_schema={"properties": {f"k{i}": {
-            "type": "string", "pattern": "^(a?){900}a{900}$"} for i in range(n)}})
-    start = time.time()
-    status, _, answer = s.post("/v1/completions", body(60))
-    took = time.time() - start
-    assert status == 400 and answer["error"]["param"] == "json_schema", answer
-    assert "at #/properties/k0: keyword 'pattern': more than" in answer["error"]["message"], answer
-    assert took < 10, took
-    data = json.dumps(body(60)).encode()
-    for _ in range(12):
-        with s.socket() as c:
-            c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-                      b"application/json\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
-            time.sleep(0.02)
-    start = time.time()
-    s.good("/v1/completions", completion(max_tokens=1))
-    assert time.time() - start < 1 + 3 * took, (time.time() - start, took)
-
-
 # --- conversations ---
 
 def chat(**more):
@@ -560,8 +538,7 @@ def takes_options_by_the_names_of_others(_):
 
 
 TESTS = [tells_of_itself, turns_text_to_tokens_and_back, completes, tells_probabilities,
-         stops_where_it_should, is_held_to_grammars, gives_up_a_schema_whose_client_left,
-         converses, calls_tools, responds,
+         stops_where_it_should, is_held_to_grammars, converses, calls_tools, responds,
          names_what_is_wrong_with_a_conversation, names_what_is_wrong_with_a_field,
          refuses_bodies_that_are_no_json, lets_in_who_may_ask, gives_every_stream_a_token_a_step,
          is_the_same_alone_and_among_others, finds_prefixes_again, ends_the_work_of_who_has_left,

@@ -51,6 +51,7 @@ static tern_grammar *compile(struct fixture *f, const char *schema, struct tern_
                                    (tern_memory){f->scratch, SCRATCH},
                                    (tern_text){gbnf.grown, gbnf.n}, NULL, &g, &used, &err)) {
         snprintf(f->line, sizeof f->line, "%.200s", err.text);
+        tern_schema_explain((tern_text){gbnf.grown, gbnf.n}, f->line);
         g = NULL;
     }
     tern_out_free(&gbnf);
@@ -146,9 +147,61 @@ static void what_is_dropped_is_reported_with_its_place(void **state)
     assert_true(takes(g, "{\"a\":[1,1],\"b\":\"2024-01-01\"}"));
     tern_out_put(&dropped, "", 1);
     assert_string_equal(dropped.grown,
-                        "at #/properties/a: keyword 'uniqueItems' is dropped\n"
-                        "at #/properties/b: keyword 'not' is dropped\n");
+                        "schema: at #/properties/a: keyword 'uniqueItems' is dropped\n"
+                        "schema: at #/properties/b: keyword 'not' is dropped\n");
     tern_out_free(&dropped);
+}
+
+/* Schemas of tools are written for others: what can not be kept to is no error there, for whatever
+ * reason. */
+static void what_can_not_be_read_is_dropped_too(void **state)
+{
+    struct fixture *f = *state;
+    static const struct { const char *schema, *in, *said; } rows[] = {
+        {"{\"properties\":{\"a\":{\"pattern\":\"(?=x)\",\"maxLength\":2}}}", "{\"a\":\"xy\"}",
+         "schema: at #/properties/a: keyword 'pattern' is dropped\n"},
+        {"{\"patternProperties\":{\"(?!a)\":{\"const\":1}},"
+         "\"additionalProperties\":false}",
+         "{\"a\":2}", "schema: at #: keyword 'patternProperties' is dropped\n"},
+        {"{\"properties\":{\"a\":{\"$ref\":\"https://example.com/a\"}}}", "{\"a\":1}",
+         "schema: at #/properties/a: keyword '$ref' is dropped\n"},
+        {"{\"minimum\":1e30}", "1", "schema: at #: keyword 'minimum' is dropped\n"},
+        {"{\"allOf\":[{\"contains\":{\"const\":1}},{\"contains\":{\"const\":2}}]}", "[1]",
+         "schema: at #: keyword 'contains' is dropped\n"},
+        {"{\"pattern\":\"^a*$\",\"maxLength\":5000}", "\"aa\"",
+         "schema: at #: keyword 'maxLength' is dropped\n"},
+        {"{\"format\":\"regex\",\"minLength\":1}", "\"(\"",
+         "schema: at #: keyword 'format: regex' is dropped\n"},
+    };
+    static struct tern_out dropped;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tern_out_open(&dropped, -1);
+        tern_grammar *g = compile(f, rows[i].schema, &dropped);
+        if (!g || !takes(g, rows[i].in))
+            fail_msg("%s: %s", rows[i].schema, f->line);
+        tern_out_put(&dropped, "", 1);
+        assert_string_equal(dropped.grown, rows[i].said);
+        tern_out_free(&dropped);
+        assert_null(compile(f, rows[i].schema, NULL));
+    }
+}
+
+/* Read as a double, 512810581037430201.5 is an integer, and 0.1000000000000000055 is 0.1. */
+static void digits_that_a_double_can_not_hold_are_left_out_where_they_count(void **state)
+{
+    struct fixture *f = *state;
+    static const struct row rows[] = {
+        {"{\"type\":\"number\",\"not\":{\"type\":\"integer\"}}", "1.5\0" "12345678.1234567\0",
+         "512810581037430201.5\0" "123456789.00000000001\0"},
+        {"{\"type\":\"number\",\"not\":{\"const\":0.1}}", "0.11\0", "0.1000000000000000055\0"},
+        {"{\"type\":\"number\",\"multipleOf\":3}", "6\0" "999999999999999999\0",
+         "512810581037430201.0\0"},
+        {"{\"type\":\"number\",\"exclusiveMaximum\":1}", "0.9999999999999\0",
+         "0.99999999999999999999\0"},
+        {"{\"type\":\"number\",\"maximum\":1,\"minimum\":0}", "0.12345678901234567\0",
+         "1.1\0"},
+    };
+    expect(f, rows, sizeof rows / sizeof *rows);
 }
 
 static void references_are_followed_within_the_schema_alone(void **state)
@@ -174,7 +227,7 @@ static void references_are_followed_within_the_schema_alone(void **state)
     expect_wrong(f, "{\"$ref\":\"#/$defs/none\"}", "leads nowhere");
     expect_wrong(f, "{\"$ref\":\"https://example.com/schema.json\"}", "is not within this schema");
     expect_wrong(f, "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},"
-                    "\"required\":[\"a\"]}", "can never come to its end");
+                    "\"required\":[\"a\"]}", "schema: no document can be of it");
 }
 
 static void expressions_are_read_or_refused_with_their_place(void **state)
@@ -258,7 +311,7 @@ static void large_bounds_are_counted_at_any_depth(void **state)
     tern_grammar_describe(g, &info);
     assert_in_range(info.n_states, 1, 100);
     assert_null(compile(f, "{\"type\":\"string\",\"minLength\":5,\"maxLength\":4}", NULL));
-    assert_non_null(strstr(f->line, "can never come to its end"));
+    assert_non_null(strstr(f->line, "schema: no document can be of it"));
 }
 
 /* As many tools as a request may bring, each with texts that are bounded. */
@@ -358,7 +411,7 @@ static const struct hostile hostile[] = {
     {"{\"properties\":{", "\"k@\":{\"type\":\"object\",\"maxProperties\":50}", "}}", 300,
      "its grammar takes more than 4194304 bytes of text"},
     {"{\"type\":\"object\",\"minProperties\":2,\"properties\":{", "\"k@\":{}", "}}", 20000,
-     "at #: keyword 'minProperties' can not be enforced: members times their most number"},
+     "at #: keyword 'minProperties': members times their most number above 4096"},
 };
 
 static void the_work_that_a_schema_makes_is_bounded(void **state)
@@ -372,6 +425,49 @@ static void the_work_that_a_schema_makes_is_bounded(void **state)
         assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 5.0);
         free(schema);
     }
+}
+
+/* Nobody wrote the lines and rules of the grammar that a schema becomes. */
+static void what_is_wrong_with_the_grammar_is_said_of_the_schema(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const rows[][2] = {
+        {"{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#\"}]}",
+         "schema: at #: a reference comes back to itself"},
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"$ref\":\"#/properties/a\"}]}}}",
+         "schema: at #/properties/a: a reference comes back to itself"},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}",
+         "schema: no document can be of it"},
+        {"{\"allOf\":[true,false]}", "schema: no document can be of it"},
+    };
+    static const struct hostile many = {"{\"properties\":{\"a\":{\"enum\":[", "\"v@\"", "]}}}",
+                                        50000, ""};
+    char *schema = expanded(&many);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_null(compile(f, rows[i][0], NULL));
+        assert_string_equal(f->line, rows[i][1]);
+    }
+    assert_null(compile(f, schema, NULL));
+    assert_string_equal(f->line, "schema: at #/properties/a: its grammar: more states than the "
+                                 "scratch memory holds (74898)");
+    free(schema);
+}
+
+static void what_is_said_neither_steers_a_terminal_nor_ends_a_line(void **state)
+{
+    struct fixture *f = *state;
+    static const char schema[] = "{\"properties\":{\"a\\nroot ::= value\\u001b[1m\":{\"format\":"
+                                 "\"\\n\\u001b]0;x\\u0007\"}}}";
+    static struct tern_out dropped;
+    expect_wrong(f, schema, "schema: at #/properties/a\\nroot ::= value?[1m: keyword 'format: "
+                            "\\n?]0;x?' can not be enforced");
+    tern_out_open(&dropped, -1);
+    tern_grammar *g = compile(f, schema, &dropped);
+    assert_non_null(g);
+    assert_false(takes(g, "1,"));
+    assert_ptr_equal(memchr(dropped.grown, '\n', dropped.n), dropped.grown + dropped.n - 1);
+    assert_null(memchr(dropped.grown, 27, dropped.n));
+    tern_out_free(&dropped);
 }
 
 static bool leaves_at_once(void *asked)
@@ -402,6 +498,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(keywords_are_kept_to_or_refused_by_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_dropped_is_reported_with_its_place, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(what_can_not_be_read_is_dropped_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            digits_that_a_double_can_not_hold_are_left_out_where_they_count, set_up, tear_down),
         cmocka_unit_test_setup_teardown(references_are_followed_within_the_schema_alone, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(expressions_are_read_or_refused_with_their_place, set_up,
@@ -413,6 +512,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(turning_round_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_work_that_a_schema_makes_is_bounded, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(what_is_wrong_with_the_grammar_is_said_of_the_schema,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_said_neither_steers_a_terminal_nor_ends_a_line,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_ends_where_nobody_waits_for_it, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -348,11 +348,28 @@ static bool refuse_plan(struct tern_call *c, bool tools, const char *line)
     struct tern_request_format format;
     if (strncmp(line, "tool_choice", 11) == 0)
         return tern_call_fail(c, 400, "tool_choice", NULL, "%s", line);
-    if (tools)
+    if (tools && strncmp(line, "schema", 6) != 0)
         return tern_call_fail(c, 400, "tools", NULL, "%s", line);
     if (!tern_request_format(c, &format))
         return false;
-    return tern_call_fail(c, 400, format.param, NULL, "%s: %s", format.param, line);
+    return tern_call_fail(c, 400, format.param, NULL, "%s%s%s", format.param ? format.param : "",
+                          format.param ? ": " : "", line);
+}
+
+/* Keywords of the tools' schemas that are not kept to, in a header: as many as have room. */
+static void report_dropped(struct tern_call *c, const struct tern_out *dropped)
+{
+    char value[400];
+    size_t n = 0;
+    for (size_t i = 0; i + 1 < dropped->n && n + 2 < sizeof value; i++) {
+        const char byte = dropped->grown[i];
+        value[n++] = byte == '\n' ? ';' : byte >= ' ' && byte <= '~' ? byte : '?';
+        if (byte == '\n')
+            value[n++] = ' ';
+    }
+    value[n] = '\0';
+    if (n)
+        tern_http_add_header(c->x, "X-Dropped-Keywords", value);
 }
 
 static bool prepare_reply(struct tern_call *c, struct tern_reply_plan *p, json_t *tools)
@@ -365,6 +382,7 @@ static bool prepare_reply(struct tern_call *c, struct tern_reply_plan *p, json_t
         return false;
     if (!tern_reply_plan_open(p, s->session.model, s->chat.source, &r, true, line))
         return refuse_plan(c, tools != NULL, line);
+    report_dropped(c, &p->dropped);
     if (!tern_messages_render(c, p->tools, p->variables, &prompt))
         return false;
     tern_reply_plan_prompt(p, prompt.rendered.text);

@@ -420,6 +420,8 @@ bool tern_request_constraint(struct tern_call *c)
     ok = ok && !tern_effort_left(&c->effort) &&
          tern_constraint_compile(&c->job->constraint, (tern_text){gbnf.grown, gbnf.n},
                                  c->server->session.model, line);
+    if (!ok && format.schema)
+        tern_schema_explain((tern_text){gbnf.grown, gbnf.n}, line);
     c->job->options.grammar = c->job->constraint.grammar;
     tern_out_free(&gbnf);
     tern_json_drop(schema);

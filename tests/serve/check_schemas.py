@@ -1,0 +1,78 @@
+"""Schemas that ask for too much, and what tern serve says of them.
+
+    check_schemas.py TERN TINY
+"""
+import json
+import pathlib
+import sys
+import time
+
+from harness import run, tiny_model
+from server import Server
+
+tern, tiny = sys.argv[1], pathlib.Path(sys.argv[2])
+MODEL = tiny_model(tiny, "llama-q8_0.gguf")
+
+
+def completion(**more):
+    return {"prompt": "the sea was", "max_tokens": 12, "temperature": 0, **more}
+
+
+def chat(**more):
+    return {"messages": [{"role": "user", "content": "what is the sea?"}], "max_tokens": 12,
+            "temperature": 0, "ignore_eos": True, **more}
+
+
+def gives_up_a_schema_whose_client_left(s):
+    """Preparation is one thread: what one request asks of it all others wait for."""
+    def body(n):
+        return completion(json_schema={"properties": {f"k{i}": {
+            "type": "string", "pattern": "^(a?){900}a{900}$"} for i in range(n)}})
+    start = time.time()
+    status, _, answer = s.post("/v1/completions", body(60))
+    took = time.time() - start
+    assert status == 400 and answer["error"]["param"] == "json_schema", answer
+    assert "at #/properties/k0: keyword 'pattern': more than" in answer["error"]["message"], answer
+    assert took < 10, took
+    data = json.dumps(body(60)).encode()
+    for _ in range(12):
+        with s.socket() as c:
+            c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                      b"application/json\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+            time.sleep(0.02)
+    start = time.time()
+    s.good("/v1/completions", completion(max_tokens=1))
+    assert time.time() - start < 1 + 3 * took, (time.time() - start, took)
+
+
+def says_what_is_wrong_in_words_of_the_schema(s):
+    """And not in lines of a grammar that nobody wrote."""
+    endless = {"anyOf": [{"type": "null"}, {"$ref": "#"}]}
+    many = {"type": "object", "properties": {"a": {"enum": [f"v{i}" for i in range(40000)]}}}
+    own = {"anyOf": [{"type": "null"}, {"$ref": "#/properties/a"}]}
+    tool = {"type": "function", "function": {"name": "t", "parameters": {
+        "type": "object", "properties": {"a": own}}}}
+    formats = {"type": "json_schema", "json_schema": {"name": "x", "schema": many}}
+    for path, body, param, said in (
+            ("/v1/completions", completion(json_schema=endless), "json_schema",
+             "json_schema: schema: at #: a reference comes back to itself"),
+            ("/v1/completions", completion(response_format=formats), "response_format",
+             "response_format: schema: at #/properties/a: its grammar: more states than the "
+             "scratch memory holds (74898)"),
+            ("/v1/chat/completions", chat(json_schema=many), "json_schema",
+             "json_schema: schema: at #/properties/a: its grammar: more states than"),
+            ("/v1/chat/completions", chat(tools=[tool]), "tools",
+             "tool 't': at #/properties/a: a reference comes back to itself")):
+        status, _, answer = s.post(path, body)
+        assert status == 400 and answer["error"]["param"] == param, answer
+        assert answer["error"]["message"].startswith(said), answer
+    tool["function"]["parameters"]["properties"] = {"a": {"type": "array", "uniqueItems": True}}
+    for stream in (False, True):
+        status, headers, _ = s.post("/v1/chat/completions", chat(tools=[tool], stream=stream))
+        assert status == 200 and headers["X-Dropped-Keywords"] == \
+            "tool 't': at #/properties/a: keyword 'uniqueItems' is dropped", headers
+
+
+TESTS = [gives_up_a_schema_whose_client_left, says_what_is_wrong_in_words_of_the_schema]
+server = Server(tern, MODEL, "-c", 512, "--chat-template", "chatml")
+sys.exit(run(TESTS, server, sys.argv[3:]) > 0)
