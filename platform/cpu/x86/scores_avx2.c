@@ -254,11 +254,12 @@ TERN_INLINE void float_rows(const struct tern_scores *s, size_t b, size_t row, b
         }
 }
 
-/* The same for up to STEP panels, as many at a time as keep eight chains or more busy. */
+/* The same for up to STEP panels, as many at a time as keep eight chains busy. Three rows with one
+ * panel have six, but of two their twelve sums do not stay in registers. */
 TERN_INLINE void float_panels(const struct tern_scores *s, size_t b, size_t end, size_t row,
                               bool half, int n)
 {
-    const int at_a_time = n == 1 ? 4 : n <= 3 ? 2 : 1;
+    const int at_a_time = n == 1 ? 4 : n == 2 ? 2 : 1;
     for (; b + (size_t)at_a_time <= end; b += (size_t)at_a_time)
         float_rows(s, b, row, half, n, at_a_time);
     for (; b < end; b++)
