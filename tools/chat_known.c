@@ -42,19 +42,39 @@ size_t tern_chat_same(const tern_token *a, size_t n, const tern_token *b, size_t
     return i;
 }
 
+/* The bytes of a role that stands there as a word of its own. Templates write "assistant" of their
+ * own where an answer begins, and take it from the message once it is one: it is the same word,
+ * which no user wrote either time. */
+static size_t role_at(tern_text text, size_t at)
+{
+    static const char *const roles[] = {"assistant", "user", "system", "tool"};
+    for (size_t k = 0; k < sizeof roles / sizeof *roles; k++) {
+        const size_t n = strlen(roles[k]), end = at + n;
+        if (n < text.size - at && memcmp(text.data + at, roles[k], n) == 0 &&
+            !(text.data[end] >= 'a' && text.data[end] <= 'z'))
+            return n;
+    }
+    return 0;
+}
+
 /* Bytes that a rendering and the known text begin with in common, origins too. */
 static size_t same_bytes(const struct tern_chat_known *k, const tern_rendered *r)
 {
     const size_t known = k->text.n < k->whose.n ? k->text.n : k->whose.n;
     const size_t most = known < r->text.size ? known : r->text.size;
-    size_t i = 0;
+    size_t i = 0, role_end = 0;
     for (size_t run = 0; i < most; i++) {
         while (run < r->n_runs && i >= r->runs[run].end)
             run++;
         const char own = run < r->n_runs && r->runs[run].own ? TERN_CHAT_OF_TEMPLATE
                                                              : TERN_CHAT_OF_USER;
         const char whose = k->whose.grown[i];
-        if (k->text.grown[i] != r->text.data[i] || (whose != TERN_CHAT_OF_MODEL && whose != own))
+        if (k->text.grown[i] != r->text.data[i])
+            break;
+        if (whose == TERN_CHAT_OF_MODEL || whose == own || i < role_end)
+            continue;
+        role_end = i + role_at((tern_text){k->text.grown, most}, i);
+        if (i >= role_end)
             break;
     }
     return i;

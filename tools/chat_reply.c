@@ -30,22 +30,38 @@ static void show(struct tern_chat_reply *r, enum tern_chat_part part, const char
     tern_chat_screen_text(r->screen, part, (tern_text){text, strlen(text)});
 }
 
-/* The text of a call goes into the message as it was generated: who reads the conversation later,
- * a template too, then need not wait for a result that never comes. */
-static void keep_call(struct tern_chat_reply *r, const tern_part *p)
+static bool is_space(char c)
 {
-    const size_t end = p->at < r->raw.n ? (size_t)p->at : r->raw.n;
-    if (r->content.n > 0)
-        tern_out_put(&r->content, "\n", 1);
-    if (r->call_at < end)
-        tern_out_put(&r->content, r->raw.grown + r->call_at, end - (size_t)r->call_at);
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+/* From the first call on the message is what was generated, with the white space before it: who
+ * reads the conversation later, a template too, then need not wait for a result that never comes,
+ * and the next turn finds its tokens again. */
+static void begin_calls(struct tern_chat_reply *r, uint64_t at)
+{
+    size_t from = at < r->raw.n ? (size_t)at : r->raw.n;
+    if (r->content.n > 0 && !is_space(r->content.grown[r->content.n - 1]))
+        while (from > 0 && is_space(r->raw.grown[from - 1]))
+            from--;
+    r->calls_at = from;
+    r->calls = true;
+}
+
+static void end_calls(struct tern_chat_reply *r)
+{
+    size_t end = r->raw.n;
+    while (end > r->calls_at && is_space(r->raw.grown[end - 1]))
+        end--;
+    tern_out_put(&r->content, r->raw.grown + r->calls_at, end - r->calls_at);
 }
 
 static void take(struct tern_chat_reply *r, const tern_part *p)
 {
     switch (p->kind) {
     case TERN_PART_TEXT:
-        tern_out_put(&r->content, p->text.data, p->text.size);
+        if (!r->calls)
+            tern_out_put(&r->content, p->text.data, p->text.size);
         tern_chat_screen_text(r->screen, TERN_CHAT_ANSWER, p->text);
         break;
     case TERN_PART_REASONING:
@@ -53,7 +69,8 @@ static void take(struct tern_chat_reply *r, const tern_part *p)
         tern_chat_screen_text(r->screen, TERN_CHAT_REASONING, p->text);
         break;
     case TERN_PART_CALL:
-        r->call_at = p->at;
+        if (!r->calls)
+            begin_calls(r, p->at);
         show(r, TERN_CHAT_CALL, "[call of ");
         tern_chat_screen_text(r->screen, TERN_CHAT_CALL, p->text);
         show(r, TERN_CHAT_CALL, ": ");
@@ -63,7 +80,6 @@ static void take(struct tern_chat_reply *r, const tern_part *p)
         break;
     case TERN_PART_CALL_END:
         show(r, TERN_CHAT_CALL, p->whole ? "]\n" : " ... cut]\n");
-        keep_call(r, p);
         break;
     }
 }
@@ -75,6 +91,8 @@ void tern_chat_reply_add(struct tern_chat_reply *r, tern_text text, bool last)
     tern_reply_push(r->reader, text, last);
     while (tern_reply_next(r->reader, &part))
         take(r, &part);
+    if (last && r->calls)
+        end_calls(r);
 }
 
 json_t *tern_chat_reply_message(const struct tern_chat_reply *r)

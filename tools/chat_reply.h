@@ -12,7 +12,8 @@ struct tern_chat_reply {
     tern_memory memory;
     struct tern_out raw;               /* all of it, as it was generated */
     struct tern_out content, reasoning;
-    uint64_t call_at;                  /* where in raw the call begins that is being read */
+    bool calls;                        /* there were some: from calls_at on raw is the content */
+    size_t calls_at;
 };
 
 bool tern_chat_reply_open(struct tern_chat_reply *r, const tern_reply_options *options,

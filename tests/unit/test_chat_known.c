@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include "small_vocab.h"
 #include "tools/chat_known.h"
 
@@ -94,6 +96,36 @@ static void an_answer_stands_as_it_was_sampled(void **state)
            "<|im_end|>\n<|im_start|>u\n", "x", "<|im_end|>\n");
     second_turn(&k, &g, FIRST + 2, FIRST + 2 + 5 + 1 + 2);
     tern_chat_known_close(&k);
+}
+
+/* Where an answer begins "assistant" is the template's, and the message's once there is one. */
+static void a_role_is_the_same_word_whoever_wrote_it(void **state)
+{
+    (void)state;
+    static const struct { const char *role; bool same; } rows[] = {
+        {"assistant", true}, {"system", true}, {"assistants", false}, {"model", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tern_chat_known k;
+        struct rendering g;
+        char begin[64], line[TERN_ARGS_LINE];
+        assert_true(tern_chat_known_open(&k, N_CTX));
+        snprintf(begin, sizeof begin, "<|im_end|>\n<|im_start|>%s\n", rows[i].role);
+        RENDER(&g, "<|im_start|>", "user", "\n", "hi", begin);
+        struct tern_chat_ids ids = encode(&k, &g);
+        assert_true(tern_chat_known_take(&k, &g.r, &ids));
+        tern_chat_known_add(&k, opened->model, 't');
+        tern_chat_known_add(&k, opened->model, 'h');
+        tern_chat_known_end(&k, k.n);
+        tern_chat_ids_free(&ids);
+        RENDER(&g, "<|im_start|>", "user", "\n", "hi", "<|im_end|>\n<|im_start|>", rows[i].role,
+               "\n", "th", "<|im_end|>\n");
+        assert_true(tern_chat_known_encode(&k, opened->model, &g.r, TERN_TOKENIZE_SPECIAL, &ids,
+                                           line));
+        assert_int_equal(tern_chat_same(k.ids, k.n, ids.ids, ids.n), rows[i].same ? k.n : k.n - 2);
+        tern_chat_ids_free(&ids);
+        tern_chat_known_close(&k);
+    }
 }
 
 static void a_history_that_is_rewritten_is_computed_from_there(void **state)
@@ -186,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_stands_as_it_was_sampled),
+        cmocka_unit_test(a_role_is_the_same_word_whoever_wrote_it),
         cmocka_unit_test(a_history_that_is_rewritten_is_computed_from_there),
         cmocka_unit_test(typed_control_tokens_are_not_the_templates),
         cmocka_unit_test(only_a_control_token_may_follow_an_answer),
