@@ -65,7 +65,9 @@ def types_streams_and_keeps(s, b):
     p.js("window.lengths = []; new MutationObserver(() => lengths.push(document.querySelector("
          "'.prose').textContent.length)).observe(document.getElementById('thread'),"
          " {subtree: true, childList: true}); true")
-    say(p, "the sea was")
+    say(p, "the sea was", wait=False)
+    p.wait("document.querySelector('#gauge .rate')")  # while it is written
+    p.wait(DONE + " && !document.querySelector('#gauge .rate')")
     p.slow(-1)
     assert p.js("new Set(lengths).size") > 4, p.js("lengths")
     text = last(p)

@@ -9,6 +9,8 @@ const server = require('./server');
 const EVERY_MS = 1000, KEPT = 60; /* of the curve */
 const USES = [['used', 'in use', 'u'], ['shared', 'shared', 's'], ['keeps', 'kept for reuse', 'k'],
               ['free', 'free', '.']];
+const ARENAS = { model: 'Model’s tables', weights: 'Weights', kv: 'KV pool', state: 'Sequences',
+                 activations: 'Activations', scratch: 'Scratch', sampler: 'Sampling' };
 let parts = null, timer = 0, last = null, rates = [], context = null;
 
 const bytes = (n) => n >= 1e9 ? (n / 1e9).toFixed(2) + ' GB' : n >= 1e6 ? (n / 1e6).toFixed(1)
@@ -143,7 +145,7 @@ function takeMemory(memory) {
         return;
     const rows = Object.entries(memory).filter(([, n]) => Number.isFinite(n) && n > 0);
     parts.memory.replaceChildren(...rows.map(([name, n]) =>
-        lineOf(name.replace(/_bytes$/, '').replace(/_/g, ' '), bytes(n))));
+        lineOf(ARENAS[name] || name, bytes(n))));
     parts.memorySection.hidden = !rows.length;
 }
 

@@ -25,6 +25,8 @@ const narrow = matchMedia('(max-width: 760px)');
 let talk = null;   /* the conversation that is shown */
 let props = null;  /* what the server says of itself; null: it has not answered */
 let tab = null;    /* of the panel; null: it is closed */
+const GAUGE_MS = 250;
+let gaugeDrawn = 0;
 const lives = new Map(); /* views of messages under way, by the conversation's id */
 
 /* --- what is shown --- */
@@ -43,8 +45,8 @@ function used() {
     const run = runs.of(talk.id);
     const list = talks.path(talk);
     const last = list.filter((m) => m.role === 'assistant' && m.stats && m.stats.prompt).pop();
-    if (run && run.progress)
-        return run.progress.total;
+    if (run && run.message.stats.prompt)
+        return run.message.stats.prompt + run.message.stats.tokens;
     return last ? last.stats.prompt + (last.stats.tokens || 0) : 0;
 }
 
@@ -58,7 +60,9 @@ function drawGauge() {
     bar.style.width = 100 * part + '%';
     gauge.classList.toggle('full', part > .9);
     gauge.title = 'Of the context, by this conversation';
-    gauge.replaceChildren(el('div.track', { 'aria-hidden': 'true' }, bar),
+    const rate = runs.of(talk.id) ? thread.rateOf(runs.of(talk.id).message.stats) : null;
+    gauge.replaceChildren(rate ? el('span.rate', rate) : '',
+                          el('div.track', { 'aria-hidden': 'true' }, bar),
                           `${number(n)} of ${number(most)}`);
 }
 
@@ -263,11 +267,14 @@ function hear(run, what) {
         say('The server is busy; waiting');
     if (run.talk !== talk || document.hidden)
         return;
-    if (what === 'progress') {
+    if (what === 'progress')
         live.reading(run.progress);
-        drawGauge();
-    } else {
+    else
         live.changed();
+    const now = performance.now();
+    if (now - gaugeDrawn > GAUGE_MS) {
+        gaugeDrawn = now;
+        drawGauge();
     }
 }
 

@@ -50,14 +50,20 @@ function versions(talk, message) {
             go(1, 'Later version', 'right')];
 }
 
+/* How fast it was written, from its first token on. */
+function rateOf(stats) {
+    const ms = (stats.total_ms || 0) - (stats.first_ms || 0);
+    return ms > 0 && stats.tokens > 1 ? `${((stats.tokens - 1) / ms * 1000).toFixed(1)} tokens/s`
+        : '';
+}
+
 function figures(stats) {
     if (!stats || !stats.tokens)
         return null;
     const list = [el('span', `${number(stats.tokens)} tokens`)];
-    const ms = (stats.total_ms || 0) - (stats.first_ms || 0);
-    if (ms > 0 && stats.tokens > 1)
-        list.push(el('span', { title: 'While it was written' },
-                     `${((stats.tokens - 1) / ms * 1000).toFixed(1)} tokens/s`));
+    const rate = rateOf(stats);
+    if (rate)
+        list.push(el('span', { title: 'While it was written' }, rate));
     if (stats.cached)
         list.push(el('span', { title: 'Tokens of the prompt that were not computed again' },
                      `${number(stats.cached)} of ${number(stats.prompt)} reused`));
@@ -330,4 +336,4 @@ function setUp(given) {
     resized.observe(scroll);
 }
 
-module.exports = { setUp, show, Live, editLast, toEnd, toPlace };
+module.exports = { setUp, show, Live, editLast, toEnd, toPlace, rateOf };
