@@ -71,6 +71,11 @@ static void tell(void)
     tern_http_stop(server.http, (uint32_t)server.settings->drain * 1000);
 }
 
+/* Who is told once more while it all ends. */
+static void know(void)
+{
+}
+
 /* --- start and end --- */
 
 static int refuse(int code, const char *line)
@@ -90,7 +95,7 @@ static bool open_http(struct tern_server *s, uint16_t *port, char line[TERN_ARGS
     struct tern_http_options o = tern_serve_http_options(s->settings);
     const size_t bytes = tern_http_bytes(&o);
     o.self = s;
-    s->memory = tern_os_map(bytes + TERN_SERVE_JSON, 64);
+    s->memory = tern_os_map_sparse(bytes + TERN_SERVE_JSON);
     if (!s->memory.data) {
         snprintf(line, TERN_ARGS_LINE, "no memory for %u connections", o.n_connections);
         return false;
@@ -201,6 +206,7 @@ static int run(const struct tern_settings *settings)
         tern_session_report(&s->session);
     else
         code = serve(s, port);
+    tern_interrupt_tell(know);
     if (s->http)
         tern_http_close(s->http);
     tern_chat_template_close(&s->chat);

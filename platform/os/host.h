@@ -40,6 +40,8 @@ void tern_os_unmap(tern_memory mem);
 /* The same, aligned to a page, for memory of which little is used in the end: only pages that are
  * touched are taken, never huge ones. */
 tern_memory tern_os_map_sparse(size_t size);
+/* Whole pages of it go back to the system, and are zero when they are next touched. */
+void tern_os_give_back(void *data, size_t size);
 /* Bytes of it that are taken. */
 size_t tern_os_taken(tern_memory mem);
 size_t tern_os_page(void);

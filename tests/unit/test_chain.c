@@ -1,3 +1,4 @@
+#include "platform/os/host.h"
 #include "tools/serve/chain.h"
 
 #include <setjmp.h>
@@ -57,6 +58,29 @@ static void puts_all_or_nothing(void **state)
     assert_int_equal(tern_blocks_left(&pool), BLOCKS);
 }
 
+static void keeps_few_blocks_when_all_are_back(void **state)
+{
+    (void)state;
+    enum { MANY = 200 };
+    const tern_memory mem = tern_os_map_sparse(MANY * TERN_BLOCK);
+    struct tern_blocks many;
+    tern_blocks_init(&many, mem);
+    size_t kept = 0;
+    for (uint32_t n = 1; n <= MANY; n++) {
+        struct tern_chain c = {0}, one = {0};
+        for (uint32_t i = 0; i < n; i++)
+            assert_true(tern_chain_put(&many, &c, text, TERN_BLOCK_BYTES));
+        assert_true(n == MANY || tern_chain_put(&many, &one, text, 1));
+        tern_chain_clear(&many, &c);
+        assert_int_equal(tern_blocks_left(&many), MANY - (n != MANY));
+        assert_true(n == MANY || tern_chain_get(&many, &one, got, 2) == 1);
+        assert_int_equal(tern_blocks_left(&many), MANY);
+        kept = tern_os_taken(mem) > kept ? tern_os_taken(mem) : kept;
+    }
+    assert_in_range(kept, TERN_BLOCK, 80 * TERN_BLOCK);
+    tern_os_unmap(mem);
+}
+
 static void joins_chains_without_a_copy(void **state)
 {
     (void)state;
@@ -79,6 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_back_what_was_put_in_whatever_the_pieces),
         cmocka_unit_test(puts_all_or_nothing),
+        cmocka_unit_test(keeps_few_blocks_when_all_are_back),
         cmocka_unit_test(joins_chains_without_a_copy),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

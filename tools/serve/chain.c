@@ -1,14 +1,21 @@
 #include "tools/serve/chain.h"
 
+#include "platform/os/host.h"
+
 #include <string.h>
+
+/* Blocks that are taken from the system at the start and never given back. */
+enum { KEPT = 64 };
 
 void tern_blocks_init(struct tern_blocks *pool, tern_memory mem)
 {
     pthread_mutex_init(&pool->lock, NULL);
     pool->free = NULL;
-    pool->fresh = mem.data;
+    pool->begin = pool->fresh = mem.data;
     pool->n_all = pool->n_left = mem.size / sizeof(struct tern_block);
     pool->end = pool->fresh + pool->n_all;
+    for (size_t i = 0; i < KEPT && i < pool->n_all; i++)
+        memset(&pool->begin[i], 0, sizeof *pool->begin); /* taken from the system now */
 }
 
 size_t tern_blocks_left(struct tern_blocks *pool)
@@ -47,6 +54,13 @@ static void give_back(struct tern_blocks *pool, struct tern_block *first,
     pool->n_left += n;
     last->next = pool->free;
     pool->free = first;
+    if (pool->n_left == pool->n_all && pool->fresh - pool->begin > KEPT) {
+        /* All are here: so many as mostly serve are kept, and are the first ones again. */
+        pool->free = NULL;
+        pool->fresh = pool->begin;
+        tern_os_give_back(pool->begin + KEPT, (size_t)(pool->end - pool->begin - KEPT) *
+                                                  sizeof *pool->begin);
+    }
     pthread_mutex_unlock(&pool->lock);
 }
 

@@ -38,6 +38,7 @@ struct tern_http_conn {
     size_t n_head, n_head_bytes;
     char in[TERN_HTTP_INPUT];  /* received and not yet parsed */
     size_t n_in;
+    size_t n_thrown;           /* away, behind the last answer */
     struct tern_chain out;     /* bytes for the socket */
     uint64_t deadline_ns;      /* of its state; 0: none */
     uint64_t spoke_ns;         /* when something last went out */

@@ -67,6 +67,7 @@ static bool make_pipe(struct tern_http *h)
 bool tern_http_init(tern_memory mem, const struct tern_http_options *o, struct tern_http **out,
                     char line[TERN_ARGS_LINE])
 {
+    enum { TOUCHED = 32 }; /* connections whose memory is taken now: as many as there mostly are */
     struct walk w = {mem.data, 0};
     struct tern_http *h = mem.data;
     tern_memory pool;
@@ -77,6 +78,8 @@ bool tern_http_init(tern_memory mem, const struct tern_http_options *o, struct t
     tern_http_settings(&h->settings);
     h->listener = h->wake_in = h->wake_out = -1;
     for (size_t i = (size_t)o->n_connections + TERN_HTTP_SPARE; i-- > 0;) {
+        if (i < TOUCHED)
+            memset(&h->conns[i], 0, offsetof(struct tern_http_conn, head));
         h->conns[i].fd = -1;
         h->conns[i].next_free = h->free;
         h->free = &h->conns[i];

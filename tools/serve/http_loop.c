@@ -36,6 +36,9 @@ static void release(struct tern_http_conn *c)
     h->used[c->place]->place = c->place;
     atomic_store(&h->n_open, h->n_used);
     c->state = TERN_HTTP_FREE;
+    tern_os_give_back((char *)c + offsetof(struct tern_http_conn, head),
+                      offsetof(struct tern_http_conn, n_in) -
+                          offsetof(struct tern_http_conn, head));
     c->next_free = h->free;
     h->free = c;
 }
@@ -64,6 +67,7 @@ static void shut(struct tern_http_conn *c)
     if (c->fd >= 0)
         shutdown(c->fd, SHUT_WR);
     c->state = TERN_HTTP_CLOSING;
+    c->n_thrown = 0;
     c->deadline_ns = tern_os_now_ns() + (uint64_t)CLOSING_MS * MILLION;
 }
 
@@ -138,14 +142,16 @@ void tern_http_advance(struct tern_http *h)
 
 /* --- reading --- */
 
+/* Who goes on after so much has not looked for an answer, and is not waited for. */
 static void throw_away(struct tern_http_conn *c)
 {
-    enum { ROUNDS = 64 };
+    enum { ROUNDS = 64, MOST = 16 << 20 };
     for (int i = 0; i < ROUNDS; i++) {
         const ssize_t n = recv(c->fd, c->in, sizeof c->in, MSG_DONTWAIT);
-        if (n > 0)
+        c->n_thrown += n > 0 ? (size_t)n : 0;
+        if (n > 0 && c->n_thrown < MOST)
             continue;
-        if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        if (n >= 0 || (errno != EAGAIN && errno != EINTR))
             release(c);
         return;
     }

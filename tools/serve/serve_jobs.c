@@ -4,11 +4,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
-/* What is given back to the system after a request: more than the usual one touches, so that
- * memory in use is the same however large a single request was. */
-enum { JOB_BYTES = 384 << 10, KEPT = 64 << 10 };
+/* What is given back to the system after a request: all but a page, and that is touched at the
+ * start, so that memory in use is the same whatever there was and however much of it at a time. */
+enum { JOB_BYTES = 384 << 10, KEPT = 4 << 10 };
 
 static size_t job_bytes(uint32_t n_ctx)
 {
@@ -32,7 +31,7 @@ bool tern_jobs_init(struct tern_server *s, char line[TERN_ARGS_LINE])
 {
     const tern_limits *l = &s->session.plan.limits;
     const size_t bytes = job_bytes(l->n_ctx);
-    s->jobs_memory = tern_os_map(tern_jobs_bytes(s->n_jobs, l, s->session.info.n_embd), 64);
+    s->jobs_memory = tern_os_map_sparse(tern_jobs_bytes(s->n_jobs, l, s->session.info.n_embd));
     char *at = s->jobs_memory.data;
     if (!at) {
         snprintf(line, TERN_ARGS_LINE, "jobs: no memory for %u of them; use a smaller --queue",
@@ -47,6 +46,7 @@ bool tern_jobs_init(struct tern_server *s, char line[TERN_ARGS_LINE])
     for (uint32_t i = s->n_jobs; i-- > 0;) {
         s->jobs[i].server = s;
         s->jobs[i].memory = (tern_memory){at + i * bytes, bytes};
+        memset(at + i * bytes, 0, KEPT);
         s->jobs[i].next = s->free;
         s->free = &s->jobs[i];
     }
@@ -98,7 +98,7 @@ void tern_job_end(struct tern_job *j)
             tern_chain_clear(tern_http_blocks(s->http), &j->choices[i].parts[k]);
     tern_constraint_free(&j->constraint);
     if (j->used > KEPT)
-        madvise((char *)j->memory.data + KEPT, j->memory.size - KEPT, MADV_DONTNEED);
+        tern_os_give_back((char *)j->memory.data + KEPT, j->memory.size - KEPT);
     struct tern_http_exchange *x = j->x;
     pthread_mutex_lock(&s->lock);
     j->next = s->free;

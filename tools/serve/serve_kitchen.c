@@ -1,10 +1,10 @@
 /* serve_kitchen.c: the thread that makes of a request what the engine can run, or an error. */
+#include "platform/os/host.h"
 #include "tools/serve/serve.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 void tern_call_begin(struct tern_call *c)
@@ -57,9 +57,11 @@ static bool nobody_waits(void *job)
     return atomic_load(&j->x->gone) || atomic_load(&j->server->stopping);
 }
 
+/* Bytes of the arena that are never given back to the system. */
+enum { KEPT = 64 << 10 };
+
 static void cook(struct tern_server *s, struct tern_job *j)
 {
-    enum { KEPT = 1 << 20 };
     struct tern_call c = {.server = s, .job = j, .x = j->x, .out = &s->kitchen_out,
                           .effort = {.left = nobody_waits, .self = j}};
     j->created = (int64_t)time(NULL);
@@ -68,7 +70,7 @@ static void cook(struct tern_server *s, struct tern_job *j)
     json_decref(c.body);
     const bool short_of_memory = s->json.failed;
     if (s->json.used > KEPT)
-        madvise(s->json.base + KEPT, s->json.size - KEPT, MADV_DONTNEED);
+        tern_os_give_back(s->json.base + KEPT, s->json.size - KEPT);
     tern_json_arena_empty(&s->json);
     if (run && !short_of_memory) {
         tern_queue_put(s, j->kind->aside ? &s->asides : &s->cooked, j);
@@ -82,6 +84,7 @@ void *tern_kitchen_run(void *server)
 {
     struct tern_server *s = server;
     struct tern_job *j;
+    memset(s->json.base, 0, KEPT);
     tern_json_arena_use(&s->json);
     while ((j = tern_queue_take(s, &s->raw, true)) != NULL)
         cook(s, j);

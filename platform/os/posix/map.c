@@ -35,6 +35,14 @@ tern_memory tern_os_map_sparse(size_t size)
     return (tern_memory){p, size};
 }
 
+void tern_os_give_back(void *data, size_t size)
+{
+    const size_t page = tern_os_page();
+    const size_t before = (page - (uintptr_t)data % page) % page;
+    if (size > before && size - before >= page)
+        madvise((char *)data + before, (size - before) / page * page, MADV_DONTNEED);
+}
+
 size_t tern_os_taken(tern_memory mem)
 {
     enum { PIECE = 1024 };

@@ -1,0 +1,252 @@
+"""What a tern serve does for one client, whatever others do.
+
+    check_company.py TERN TINY [TEST...]
+"""
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+
+from server import Server, receive
+
+tern, tiny = sys.argv[1], pathlib.Path(sys.argv[2])
+MODEL = tiny / "llama-q8_0.gguf"
+if not MODEL.exists():
+    print("skipped: no small models (they need numpy)")
+    sys.exit(77)
+GAP = 1.0  # a machine that runs tests is busy; the bar itself is tests/bench/serve_load.py's
+HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def body(i, **more):
+    """Prompts of many lengths, some with a common head."""
+    prompt = ("the sea is wide and " * (i % 3 * 9)) + f"{i} ships " * (1 + i % 11 * 4)
+    return {"prompt": prompt, "max_tokens": 24, "temperature": 0.3 * (i % 4), "seed": i,
+            "ignore_eos": True, "logprobs": 5, **more}
+
+
+def at_once(asks):
+    results = [None] * len(asks)
+
+    def run(i):
+        try:
+            results[i] = asks[i]()
+        except Exception:
+            results[i] = traceback.format_exc()
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(asks))]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    return results
+
+
+def a_reply_has_the_same_bits_alone_among_31_others_and_after_a_restart():
+    """Text, ids and log-probabilities, in full precision."""
+    def reply(s, i):
+        choice = s.good("/v1/completions", body(i))["choices"][0]
+        return choice["text"], choice["logprobs"], choice["finish_reason"]
+    for limits in (["-np", 32, "-c", 1024], ["-np", 32, "-c", 1024, "--chunk", 48, "-t", 2]):
+        s = Server(tern, MODEL, *limits)
+        alone = [reply(s, i) for i in range(32)]
+        assert s.metric("sequences_running") == 0
+        assert at_once([lambda i=i: reply(s, i) for i in range(32)]) == alone
+        assert s.stop() == 0
+        s = Server(tern, MODEL, *limits)
+        assert at_once([lambda i=i: reply(s, i) for i in reversed(range(32))])[::-1] == alone
+        assert s.stop() == 0
+        first = first_of.setdefault("bits", alone)
+        assert first == alone  # nor do threads or a step's size change any
+
+
+first_of = {}
+
+
+def ids_of(s, messages):
+    prompt = s.good("/apply-template", {"messages": messages})["prompt"]
+    return s.good("/tokenize", {"content": prompt, "add_special": True,
+                                "parse_special": True})["tokens"]
+
+
+def a_turn_of_a_conversation_computes_only_what_is_new():
+    """Ten turns, and between each a request for a title, of another head. What a turn answers
+    is written so that its tokens are found again: one word, over and over."""
+    s = Server(tern, MODEL, "-c", 4096, "-np", 2, "--chat-template", "chatml")
+    word = s.good("/tokenize", {"content": "a sea"})["tokens"][-1]
+    messages = [{"role": "system", "content": "You keep a light by the sea. " * 30}]
+    before, n_known = [], 0
+    for turn in range(10):
+        messages.append({"role": "user", "content": f"{turn}: what is the weather, and why?"})
+        prompt, cached = s.metric("prompt_tokens_total"), s.metric("prompt_tokens_cached_total")
+        a = s.good("/v1/chat/completions", {"messages": messages, "max_tokens": 20,
+                                            "temperature": 0, "logit_bias": {str(word): 100}})
+        ids = ids_of(s, messages)
+        usage = a["usage"]
+        assert usage["prompt_tokens"] == len(ids)
+        # Known is what the last turn had as its prompt, and what it answered but for the last
+        # token; blocks of 16 are found whole.
+        same = 0
+        while same < min(len(before), len(ids)) and before[same] == ids[same]:
+            same += 1
+        known = min(same, n_known)
+        found = usage["prompt_tokens_details"]["cached_tokens"]
+        assert known - 16 < found <= known, (turn, known, usage)
+        assert turn == 0 or known >= n_known - 24, (turn, known, n_known)  # the word came back
+        assert s.metric("prompt_tokens_total") - prompt == len(ids)
+        assert s.metric("prompt_tokens_cached_total") - cached == found
+        answer = a["choices"][0]["message"]["content"]
+        before, n_known = ids + [word] * 20, len(ids) + 19
+        messages.append({"role": "assistant", "content": answer})
+        title = [{"role": "system", "content": "Write a title."},
+                 {"role": "user", "content": " ".join(m["content"] for m in messages[1:])}]
+        s.good("/v1/chat/completions", {"messages": title, "max_tokens": 4})
+    assert s.stop() == 0
+
+
+def begin(s, ask, timeout=60):
+    c = s.socket(timeout)
+    data = json.dumps(ask).encode()
+    c.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(data) + data)
+    return c
+
+
+class Streams:
+    """Streams that run until they are ended, and the largest gap between two of their events."""
+    def __init__(self, s, n):
+        self.s, self.gap, self.n_events, self.over = s, 0, 0, False
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(n)]
+        [t.start() for t in self.threads]
+
+    def run(self, i):
+        while not self.over:
+            c = http.client.HTTPConnection("127.0.0.1", self.s.port, timeout=60)
+            ask = {"prompt": f"{i} the sea", "max_tokens": 400, "ignore_eos": True, "stream": True}
+            c.request("POST", "/v1/completions", json.dumps(ask),
+                      {"Content-Type": "application/json"})
+            last = None
+            for line in c.getresponse():
+                now = time.monotonic()
+                if line.startswith(b"data: {"):
+                    self.gap = max(self.gap, now - (last or now))
+                    self.n_events += 1
+                    last = now
+            c.close()
+
+    def end(self):
+        self.over = True
+        [t.join() for t in self.threads]
+
+
+def streams_keep_their_gap_beside_bad_clients():
+    s = Server(tern, MODEL, "-c", 4096, "-np", 4, "--connections", 256)
+    streams = Streams(s, 2)
+    idle = [s.socket() for _ in range(200)]
+    slow_writers = [s.socket() for _ in range(8)]
+    slow_readers = [begin(s, {"prompt": "a", "max_tokens": 3000, "stream": True,
+                              "ignore_eos": True}) for _ in range(2)]
+    for c in slow_readers:
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    whole = begin(s, {"prompt": "the sea", "max_tokens": 5})
+    request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    answer = b""
+    for i in range(30):  # a byte each and a byte from each, ten times a second
+        for c in slow_writers:
+            c.sendall(request[i:i + 1])
+        for c in slow_readers:
+            c.recv(1)
+        answer += whole.recv(1)
+        began = time.monotonic()
+        assert s.ask("GET", "/health")[0] == 200
+        assert time.monotonic() - began < GAP
+        time.sleep(0.1)
+    assert answer == b"HTTP/1.1 200 OK\r\n"[:30] + answer[17:], answer
+    whole.close()
+    for c in slow_writers:  # late, and yet answered
+        c.sendall(request[30:])
+        assert receive(c).startswith(b"HTTP/1.1 200 OK")
+    huge = s.raw(HEAD + b"Content-Length: 1073741824\r\n\r\n" + b"x" * 100000)
+    assert huge.startswith(b"HTTP/1.1 413"), huge[:40]
+    with s.socket() as c:  # the same of unknown length: cut off soon, not at its end
+        c.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        n = 0
+        try:
+            while n < 1 << 30:
+                n += c.send(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+        except OSError:
+            pass
+        assert n < 64 << 20, n
+        assert receive(c).startswith(b"HTTP/1.1 413")
+    for deep in (b"[" * 100000, b'{"a":' * 100000, b"[" * 100000 + b"]" * 100000):
+        status, _, said = s.post("/v1/completions", b'{"prompt": "a", "x": ' + deep)
+        assert status == 400 and said["error"]["message"], (status, said)
+    assert all(c.fileno() >= 0 for c in idle)
+    idle[100].sendall(request)
+    assert receive(idle[100]).startswith(b"HTTP/1.1 200 OK")
+    [c.close() for c in idle + slow_writers + slow_readers]
+    streams.end()
+    print(f"  largest gap {streams.gap:.3f} s over {streams.n_events} events")
+    assert streams.gap < GAP and streams.n_events > 200
+    s.wait_idle()
+    assert s.stop() == 0
+
+
+def waits_of(s):
+    """How often all of its threads went to sleep, or were put to it."""
+    n = 0
+    for task in os.listdir(f"/proc/{s.process.pid}/task"):
+        for line in open(f"/proc/{s.process.pid}/task/{task}/status"):
+            if "ctxt_switches" in line:
+                n += int(line.split()[1])
+    return n
+
+
+def an_idle_server_does_not_wake_up():
+    s = Server(tern, MODEL, "-c", 1024, "-t", 2)
+    kept = http.client.HTTPConnection("127.0.0.1", s.port, timeout=60)
+    for _ in range(3):
+        kept.request("POST", "/v1/completions", json.dumps(body(3)),
+                     {"Content-Type": "application/json"})
+        assert kept.getresponse().read()
+    idle = [s.socket() for _ in range(20)]
+    s.wait_idle()
+    time.sleep(0.5)
+    before = waits_of(s)
+    time.sleep(2)
+    assert waits_of(s) == before, waits_of(s) - before
+    kept.request("GET", "/health")
+    assert kept.getresponse().read()
+    assert waits_of(s) > before  # they are counted
+    [c.close() for c in [kept, *idle]]
+    assert s.stop() == 0
+
+
+def it_ends_well_however_often_it_is_told_to():
+    for wait in (0, 0.001, 0.003, 0.01):
+        s = Server(tern, MODEL, "-c", 1024, "--drain", 0)
+        begin(s, {"prompt": "a", "max_tokens": 1000, "stream": True}).recv(1)
+        while s.process.poll() is None:
+            s.process.send_signal(signal.SIGTERM)
+            time.sleep(wait)
+        assert s.stop() == 0, s.process.returncode
+
+
+TESTS = [a_reply_has_the_same_bits_alone_among_31_others_and_after_a_restart,
+         a_turn_of_a_conversation_computes_only_what_is_new,
+         streams_keep_their_gap_beside_bad_clients, an_idle_server_does_not_wake_up,
+         it_ends_well_however_often_it_is_told_to]
+failed = 0
+for test in TESTS:
+    if sys.argv[3:] and test.__name__ not in sys.argv[3:]:
+        continue
+    begun = time.monotonic()
+    try:
+        test()
+        print(f"ok {test.__name__} ({time.monotonic() - begun:.2f} s)", flush=True)
+    except Exception:
+        failed += 1
+        print(f"FAILED {test.__name__}\n{traceback.format_exc()}", flush=True)
+sys.exit(bool(failed))
