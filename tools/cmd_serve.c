@@ -132,6 +132,19 @@ static void announce(const struct tern_server *s, uint16_t port)
                         "reaches it can use it (--api-key)\n", s->settings->host);
 }
 
+/* What requests of any length and number write to is taken from the system now, so that what the
+ * process has stays the same from here on; the cache, which may be large, as it is used. */
+static void take_arenas(const struct tern_session *s)
+{
+    static const int taken[] = {TERN_ARENA_ACTIVATIONS, TERN_ARENA_SCRATCH, TERN_ARENA_STATE,
+                                TERN_ARENA_SAMPLER};
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        for (size_t at = 0; at < s->arenas[taken[i]].size; at += tern_os_page()) {
+            volatile char *byte = (char *)s->arenas[taken[i]].data + at;
+            *byte = *byte;
+        }
+}
+
 /* Loads while the loop tells who asks that it does; then serves until it is told to stop. */
 static int serve(struct tern_server *s, uint16_t port)
 {
@@ -143,6 +156,8 @@ static int serve(struct tern_server *s, uint16_t port)
         return 1;
     const bool loaded = tern_session_start(&s->session, &s->settings->affinity) &&
                         tern_jobs_init(s, line);
+    if (loaded)
+        take_arenas(&s->session);
     if (loaded && !tern_chat_template_open(&s->chat, s->session.model,
                                            s->settings->chat_template, s->no_chat) &&
         s->settings->chat_template)

@@ -3,7 +3,8 @@
  * Bodies of requests and responses that wait to be sent are chains. All blocks lie in memory that
  * is given once, so that what a server may hold is known beforehand, whoever uses it; a pool that
  * is empty is an ordinary answer. Blocks that were used last are used first, so memory that was
- * touched once serves again; when none is in use, all but a few go back to the system. A pool may be used by any thread; a chain by one at a time. */
+ * touched once serves again; when none is in use, all but a few go back to the system. A pool may
+ * be used by any thread; a chain by one at a time. */
 #ifndef TERN_CHAIN_H
 #define TERN_CHAIN_H
 
