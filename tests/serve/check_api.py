@@ -63,6 +63,12 @@ def lets_nothing_end_before_min_tokens(s):
     a = s.good("/v1/completions", completion(prompt=ids, stop_token_ids=every[:16], min_tokens=6,
                                              temperature=3, seed=1, top_k=0, top_p=1, min_p=0))
     assert a["usage"]["completion_tokens"] >= 6
+    # From then on they end it.
+    likely = list(dict.fromkeys(s.good("/tokenize", {"content": free})["tokens"]))[:16]
+    ends = [s.good("/v1/completions", completion(max_tokens=200, stop_token_ids=likely, seed=i,
+                                                 min_tokens=5, temperature=1)) for i in range(5)]
+    assert "stop" in {a["choices"][0]["finish_reason"] for a in ends}
+    assert all(a["usage"]["completion_tokens"] >= 5 for a in ends)
     # A bias that is the request's own stays what it was; one of an end token is refused.
     assert s.post("/v1/completions", completion(min_tokens=2, logit_bias={"5": 3}))[0] == 200
     for bad in ({"min_tokens": 13}, {"min_tokens": -1}, {"min_tokens": "x"},
@@ -148,6 +154,21 @@ def tells_how_far_a_prompt_is(s):
         assert not any("prompt_progress" in e for e in s.events(path, {
             **asked, "return_progress": False}))
         assert s.post(path, {**asked, "return_progress": 1})[0] == 400
+
+
+def computes_the_new_tokens_of_a_turn_alone(s):
+    """Ten turns, and between them requests for a title, which begin otherwise."""
+    messages = [{"role": "system", "content": LONG[:300]}]
+    before = 0
+    for turn in range(10):
+        messages.append({"role": "user", "content": f"{turn}: and what of the light?"})
+        a = s.good("/v1/chat/completions", {**chat(), "messages": messages})
+        # A block of 16 tokens is found whole or not at all.
+        assert turn == 0 or cached(a) >= before - 16, (turn, a["usage"], before)
+        before = a["usage"]["prompt_tokens"]
+        messages.append(a["choices"][0]["message"])
+        s.good("/v1/chat/completions", chat(f"a title for {messages[-2]['content']}"))
+    assert before > 400
 
 
 def begins_with_what_was_warmed(_):
@@ -270,7 +291,7 @@ def keeps_slots_in_files(_):
     assert action(s, 0, "save", filename="a")[0] == 501
     assert s.stop() == 0
     done = subprocess.run([tern, "serve", MODEL, "--slot-save-path", "/nowhere/at/all"],
-                          capture_output=True, text=True)
+                          capture_output=True, text=True, timeout=20)
     assert done.returncode and "--slot-save-path" in done.stderr
 
 
@@ -334,7 +355,8 @@ def says_what_it_cannot_honour(_):
         assert "cannot be honoured" in tried(*args)
     assert "there is no option" in tried("--no-such-option")
     for args in (["--kv-cache-dtype", "fp8"], ["--api-key", ""]):
-        done = subprocess.run([tern, "serve", MODEL, *args], capture_output=True, text=True)
+        done = subprocess.run([tern, "serve", MODEL, *args], capture_output=True, text=True,
+                              timeout=20)
         assert done.returncode and args[0] in done.stderr
 
 
@@ -369,6 +391,7 @@ def plans_all_of_it(_):
 
 TESTS = [lets_nothing_end_before_min_tokens, counts_tokens_of_reasoning,
          says_of_a_response_that_it_was_cut, names_the_fields_of_infill, tells_how_far_a_prompt_is,
+         computes_the_new_tokens_of_a_turn_alone,
          begins_with_what_was_warmed, is_not_ready_before_it_is_warm, keeps_slots_in_files,
          says_what_it_cannot_honour, takes_what_is_so_anyway, plans_all_of_it]
 server = Server(tern, MODEL, "-c", 2048, "--chunk", 64, "--chat-template", "chatml")
