@@ -491,7 +491,8 @@ def keeps_keys_and_origins_apart(_):
     assert s.raw(get + good + good + b"\r\n").startswith(b"HTTP/1.1 401")
     assert s.raw(get + good + b"Authorization: Bearer x\r\n\r\n").startswith(b"HTTP/1.1 401")
     for header in ("Bearer  0123456789abcdef", "Bearer 0123456789abcde", "Basic 0123456789abcdef",
-                   "Bearer 0123456789abcdef0", "Bearer", "0123456789abcdef", "Bearer k", "Bearer kk", "Bearer kkkkkkkk"):
+                   "Bearer 0123456789abcdef0", "Bearer", "0123456789abcdef",
+                   "Bearer k", "Bearer kk", "Bearer kkkkkkkk"):
         assert s.ask("GET", "/v1/models", headers={"Authorization": header})[0] == 401, header
     for path in ("/v1/models?api_key=0123456789abcdef", "/slots", "/props", "/metrics",
                  "//v1/models", "/V1/models", "/health/../v1/models"):
