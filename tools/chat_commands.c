@@ -25,14 +25,23 @@ static void do_system(struct tern_chat *c, tern_text text)
         tern_chat_screen_say(&c->screen, "tern: the system message is %s", none ? "gone" : "set");
 }
 
+static void tell_settings(struct tern_chat *c)
+{
+    char value[64];
+    const char *setting;
+    for (size_t i = 0; (setting = tern_chat_setting_at(&c->settings, i, value)) != NULL; i++) {
+        tern_chat_screen_tell(&c->screen, "  %-18s %s", setting, value);
+        for (uint32_t k = 0; strcmp(setting, "stop") == 0 && k < c->settings.n_stops; k++)
+            tern_chat_screen_tell(&c->screen, "  %18s \"%s\"", "", c->settings.stops[k]);
+    }
+}
+
 static void do_set(struct tern_chat *c, tern_text rest)
 {
-    char line[TERN_ARGS_LINE], value[64];
+    char line[TERN_ARGS_LINE];
     const tern_text name = tern_chat_first_word(&rest);
     if (name.size == 0) {
-        const char *setting;
-        for (size_t i = 0; (setting = tern_chat_setting_at(&c->settings, i, value)) != NULL; i++)
-            tern_chat_screen_tell(&c->screen, "  %-18s %s", setting, value);
+        tell_settings(c);
     } else if (!tern_chat_set(c, name, rest, line)) {
         tern_chat_refuse(c, line);
     } else {
