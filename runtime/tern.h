@@ -275,9 +275,10 @@ TERN_API size_t tern_detok_end(tern_detok *d, char out[TERN_DETOK_CAP]);
 /* A grammar in the language of llama.cpp's grammars (GBNF), as a machine that reads bytes. What is
  * sampled under it is what it lets in, whole tokens at a time. It lies in the caller's memory, is
  * read-only, and may be used by many sequences. Beyond its bounds it answers a named error:
- * TERN_GRAMMAR_MOST_TEXT bytes of text, 65535 states, and what mem and scratch hold (the constants
- * below are enough for a schema of some thousand properties); and while it reads, calls within one
- * another to TERN_GRAMMAR_DEPTH, and TERN_GRAMMAR_WAYS ways to read the same text. */
+ * TERN_GRAMMAR_MOST_TEXT bytes of text, 65535 states, what mem and scratch hold (the constants
+ * below are enough for a schema of some thousand properties), and so many steps of work as scratch
+ * has room for; and while it reads, calls within one another to TERN_GRAMMAR_DEPTH, and
+ * TERN_GRAMMAR_WAYS ways to read the same text. */
 typedef struct tern_grammar tern_grammar;
 enum {
     TERN_GRAMMAR_MOST_TEXT = 4 << 20,

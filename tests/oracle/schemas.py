@@ -3,7 +3,8 @@
     schemas.py TERN FOLDER_OF_SMALL_MODELS [documents] [samples] [suite]
 
 Three parts. Documents of each schema below in their canonical form are accepted, and those that
-are wrong are refused. What is sampled at temperature 1.5, from small random models and from the
+are wrong are refused; so are those of schemas made by chance (TERN_SCHEMAS of them), and what is
+like them but wrong. What is sampled at temperature 1.5, from small random models and from the
 smallest in TERN_MODELS (TERN_EACH_MODEL: from each), is valid whenever it ends by itself; seeds
 begin at TERN_SEED, and there are TERN_SEEDS of them for each. And of the JSON Schema Test Suite,
 which the source package of jsonschema carries (looked for in TERN_SCHEMA_SUITE, the folder of its
@@ -16,11 +17,13 @@ import glob
 import importlib.metadata
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import uuid
 
 from growing import DOCUMENTS, GROWING, INTEGER, STRING, closed
 
@@ -210,6 +213,113 @@ def check_documents(folder):
     return wrong
 
 
+# --- schemas and documents of them, both by chance ---
+
+def some_text(r):
+    return "".join(r.choice("ab \"\\\u00e9\u20ac\U0001f600\n/9") for _ in range(r.randrange(6)))
+
+
+def some_number(r):
+    low = r.randrange(-300, 300)
+    doc = r.choice([low, low + r.randrange(50), low + round(r.random(), 6)])
+    schema = {"type": "integer" if isinstance(doc, int) and r.random() < .7 else "number"}
+    if r.random() < .6:
+        schema[r.choice(["minimum", "exclusiveMinimum"])] = low - 1
+    if r.random() < .6:
+        schema[r.choice(["maximum", "exclusiveMaximum"])] = low + 51
+    return schema, doc
+
+
+def some_string(r):
+    kind, text = r.randrange(4), some_text(r)
+    if kind == 0:
+        return {"type": "string", "minLength": r.randrange(len(text) + 1),
+                "maxLength": len(text) + r.randrange(3)}, text
+    if kind == 1:
+        return r.choice([
+            ({"format": "date"}, "%04d-%02d-%02d" % (r.randrange(1, 9999), r.randrange(1, 13),
+                                                     r.randrange(1, 29))),
+            ({"format": "ipv4"}, ".".join(str(r.randrange(256)) for _ in range(4))),
+            ({"format": "uuid"}, str(uuid.UUID(int=r.getrandbits(128)))),
+            ({"format": "email"}, "a.b%d@c-%d.de" % (r.randrange(99), r.randrange(99)))])
+    if kind == 2:
+        return {"type": "string", "pattern": "^(ab|[c-e]{2}|\\d+)*$", "maxLength": 12}, \
+            "".join(r.choice(["ab", "cd", "ee", "7"]) for _ in range(r.randrange(6)))
+    return {"enum": [text, text + "x", 1, None]}, text
+
+
+def some_object(r, depth):
+    parts = {f"{r.choice('pqr')}{i}\u00fc"[:r.randrange(2, 4)]: some(r, depth - 1)
+             for i in range(r.randrange(5))}
+    kept = {k: doc for k, (_, doc) in parts.items() if r.random() < .6}
+    schema = {"type": "object", "properties": {k: s for k, (s, _) in parts.items()},
+              "required": [k for k in kept if r.random() < .5]}
+    if r.random() < .5:
+        schema["additionalProperties"] = False
+    elif r.random() < .5:
+        schema["patternProperties"] = {"^n_": INTEGER}
+        kept["n_" + some_text(r)] = r.randrange(9)
+    if r.random() < .3:
+        schema["minProperties"] = r.randrange(len(kept) + 1)
+    if r.random() < .3:
+        schema["maxProperties"] = len(kept) + r.randrange(2)
+    return schema, kept
+
+
+def some(r, depth):
+    """A schema and a document of it, in canonical form and order."""
+    kind = r.randrange(7 if depth else 4)
+    if kind < 2:
+        return some_number(r) if kind else some_string(r)
+    if kind < 4:
+        return r.choice([({"type": ["null", "boolean"]}, r.choice([None, True, False])),
+                         ({"const": 2.5}, 2.5), ({}, [1, {"a": some_text(r)}])])
+    if kind == 4:
+        return some_object(r, depth)
+    if kind == 5:
+        first = [some(r, depth - 1) for _ in range(r.randrange(3))]
+        item, doc = some(r, depth - 1)
+        n = r.randrange(3)
+        return {"type": "array", "prefixItems": [s for s, _ in first], "items": item,
+                "minItems": r.randrange(len(first) + n + 1), "maxItems": len(first) + n}, \
+            [d for _, d in first] + [doc] * n
+    branches = [some(r, depth - 1) for _ in range(r.randrange(1, 3))]
+    return {"anyOf": [s for s, _ in branches]}, r.choice(branches)[1]
+
+
+def changed(r, doc):
+    """Another document, not far from it."""
+    if isinstance(doc, dict) and doc and r.random() < .8:
+        k = r.choice(list(doc))
+        return {a: changed(r, b) if a == k else b for a, b in doc.items() if a != k or
+                r.random() < .7}
+    if isinstance(doc, list) and doc and r.random() < .8:
+        i = r.randrange(len(doc))
+        return doc[:i] + r.choice([[], [changed(r, doc[i])]]) + doc[i + 1:]
+    if isinstance(doc, str):
+        return r.choice([doc + "z", doc[1:], 3])
+    return r.choice([None, 0, 17, -1000.5, "q", [], {}])
+
+
+def check_random(folder, n):
+    wrong = 0
+    kinds = {"accepted": 0, "refused": 0}
+    for seed in range(first_seed, first_seed + n):
+        r = random.Random(seed)
+        schema, doc = some(r, 3)
+        checker = Validator(schema,
+                            format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
+        assert checker.is_valid(doc), (schema, doc)
+        for text in (doc, changed(r, doc), changed(r, doc)):
+            code, said = match(folder, schema, json.dumps(text, ensure_ascii=False))
+            kinds["refused" if code else "accepted"] += 1
+            if code > 1 or (code and text is doc) or (not code and not checker.is_valid(text)):
+                wrong += 1
+                print(f"seed {seed}: {json.dumps(schema)[:300]}: {text!r:.200}: {code} {said}")
+    print(f"by chance: {n} schemas, documents {kinds}, {wrong} wrong")
+    return wrong
+
+
 def check_samples(folder, model, n_seeds, n_tokens):
     wrong = ended = n = 0
     with open(f"{folder}/prompts.jsonl", "w") as f:
@@ -324,6 +434,7 @@ bad = 0
 with tempfile.TemporaryDirectory() as here:
     if "documents" in parts:
         bad += check_documents(here)
+        bad += check_random(here, int(os.environ.get("TERN_SCHEMAS", "80")))
     if "samples" in parts:
         bad += check_models(here)
     drafts = find_suite() if "suite" in parts else None
