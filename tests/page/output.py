@@ -119,6 +119,12 @@ never closed
 """
 
 
+HALVES = ["1. one\n\n", "2", ". two\n\nbefore\n\n- a\n\n", "-", " b\n\nText", "\n=",
+          "==\n\n| a | b |", "\n|-",
+          "-|--|\n| 1 | 2 |\n\n``", "`c\nint x;\n``", "`", "\nafter\n\n>", " quoted\n", ">",
+          " on"]
+
+
 def is_the_same_piece_by_piece_and_at_once(s, b):
     p = opened(s, b)
     for size in (1, 3, 17, 400):
@@ -128,9 +134,12 @@ def is_the_same_piece_by_piece_and_at_once(s, b):
         say(p, f"pieces of {size}")
         if size == 1:
             picture(p, "markdown-1280")
+    # Each is painted while it can still become something else.
+    script(p, [{"content": t} for t in HALVES], 110)
+    say(p, "halves")
     streamed = p.js("[...document.querySelectorAll('.prose')].map((e) => e.innerHTML)")
     p.reload()
-    p.wait("document.querySelectorAll('.prose').length === 4")
+    p.wait("document.querySelectorAll('.prose').length === 5")
     whole = p.js("[...document.querySelectorAll('.prose')].map((e) => e.innerHTML)")
     for i, (a, c) in enumerate(zip(streamed, whole)):
         at = next((k for k in range(min(len(a), len(c))) if a[k] != c[k]), 0)

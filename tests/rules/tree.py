@@ -3,7 +3,8 @@ import pathlib
 import sys
 
 CODE = ("quant", "runtime", "platform", "tools", "tests")
-TEXT = (".c", ".h", ".py", ".sh", ".S", ".md", ".build", ".txt", ".meson", ".cmd")
+TEXT = (".c", ".h", ".py", ".sh", ".S", ".md", ".build", ".txt", ".meson", ".cmd",
+        ".js", ".css")
 
 
 def root():

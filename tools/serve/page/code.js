@@ -7,7 +7,8 @@ const { el, copyButton } = require('./dom');
 
 const LONGEST = 60000; /* coloured; the rest stays plain */
 
-const WORDS = new Set(('abstract and as assert async await begin bool boolean break case catch char '
+const WORDS = new Set(('abstract and as assert async await begin bool boolean break case catch '
+    + 'char '
     + 'class const continue constexpr def default defer del delete do double elif else elsif end '
     + 'enum except export extends extern false final finally float fn for foreach from func '
     + 'function go goto if impl implements import in include inline instanceof int interface is '

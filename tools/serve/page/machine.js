@@ -177,7 +177,8 @@ async function poll() {
 /* The page of the panel. */
 function page(props) {
     const bar = () => el('div.track', { 'aria-hidden': 'true' }, el('i'));
-    parts = { rate: el('b', '0.0'), unit: el('span', 'tokens/s'), curve: el('canvas', { role: 'img' }), pools: [],
+    parts = { rate: el('b', '0.0'), unit: el('span', 'tokens/s'),
+              curve: el('canvas', { role: 'img' }), pools: [],
               poolBox: el('div'), poolNote: el('p.note'), hits: el('b', '0'), hitBar: bar(),
               hitLine: el('p.note'), used: el('b', '0'), most: el('span'), contextBar: bar(),
               memory: el('div'), work: el('div'), lost: el('p.note', { hidden: true }) };
