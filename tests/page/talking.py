@@ -59,7 +59,7 @@ def tells_of_its_pool(s, b):
 
 def types_streams_and_keeps(s, b):
     p = opened(s, b)
-    settings(p, max_tokens=60, temperature=0)
+    settings(p, max_tokens=200, temperature=0)
     assert p.js("document.activeElement.id") == "input"
     p.slow(12000)
     p.js("window.lengths = []; new MutationObserver(() => lengths.push(document.querySelector("
@@ -69,7 +69,7 @@ def types_streams_and_keeps(s, b):
     p.wait("document.querySelector('#gauge .rate')")  # while it is written
     p.wait(DONE + " && !document.querySelector('#gauge .rate')")
     p.slow(-1)
-    assert p.js("new Set(lengths).size") > 4, p.js("lengths")
+    assert p.js("new Set(lengths).size") > 2, p.js("lengths")
     text = last(p)
     assert text and "tokens" in last(p, ".figures")
     assert p.js("document.querySelector('.user .text').textContent") == "the sea was"
@@ -113,9 +113,10 @@ def stops(s, b):
     p.wait("document.querySelectorAll('.assistant .note').length === 3")
     assert len(last(p)) > 40
     # And a real one ends at the server too.
+    settings(p, max_tokens=700)  # what the server keeps for one who reads slowly
     p.slow(12000)
     say(p, "the sea", wait=False)
-    p.wait("document.querySelector('[aria-busy] .prose').textContent.length > 0")
+    p.wait("(document.querySelector('[aria-busy] .prose') || {textContent: ''}).textContent")
     p.key("Escape")
     p.slow(-1)
     s.wait_idle(5)
