@@ -52,6 +52,7 @@ static tern_limits take_limits(struct script *in)
     l.chunk = 1 + take(in) % l.n_ctx;
     l.n_logit_rows = 1 + take(in) % l.chunk;
     l.n_logprobs = take(in) % 5;
+    l.hidden = l.n_ctx & 1;
     l.n_kv_tokens = how & 1 ? l.n_ctx + take(in) % 64 : 0;
     l.n_stop_bytes = how & 2 ? 1 + take(in) % 16 : 0;
     l.k_type = (tern_kv_type)(how >> 2 & 3);
@@ -187,6 +188,11 @@ static void check_event(struct fuzz *f, const tern_event *event)
         require(event->stop > TERN_STOP_NONE && event->stop <= TERN_STOP_ERROR);
         require((event->stop == TERN_STOP_ERROR) == (event->error && event->error[0]));
     }
+    require((event->kind == TERN_EVENT_HIDDEN) == (event->hidden != NULL));
+    static volatile float seen; /* each of them can be read */
+    for (uint32_t i = 0; event->hidden && i < f->model->program.n_embd; i++)
+        seen = event->hidden[i];
+    (void)seen;
     struct known *k = find(f, event->seq);
     require(k);
     check_text(k, event);
@@ -263,6 +269,9 @@ static void call_open(struct fuzz *f)
     o.special = how & 16;
     o.no_kv_sharing = how & 32;
     o.prefill_only = how & 64;
+    o.hidden = (tern_hidden)((how & 96) == 96 ? counts % 4 : 0);
+    o.min_tokens = how & 7 ? 0 : counts >> 6; /* stop strings would be let through */
+    o.n_early = how & 128 ? counts & 3 : 0;
     o.max_tokens = how & 128 ? 1 + counts % 16 : 0;
     o.n_logprobs = counts & 3;
     o.n_prompt_logprobs = counts == 255 ? INT32_MIN : (int32_t)(counts >> 2 & 7) - 2;
