@@ -247,7 +247,8 @@ bool tern_guard_read_keys(struct tern_server *s, char line[TERN_ARGS_LINE]);
 void tern_slot_keep(struct tern_server *s, struct tern_slot *slot, tern_seq seq);
 void tern_slot_clear(struct tern_server *s, struct tern_slot *slot);
 
-/* serve_kitchen.c and serve_engine.c: the threads. */
+/* serve_kitchen.c and serve_engine.c: the threads, and what the kitchen does with one request. */
+void tern_kitchen_cook(struct tern_server *s, struct tern_job *j);
 void *tern_kitchen_run(void *server);
 bool tern_serve_engine(struct tern_server *s);
 

@@ -60,7 +60,7 @@ static bool nobody_waits(void *job)
 /* Bytes of the arena that are never given back to the system. */
 enum { KEPT = 64 << 10 };
 
-static void cook(struct tern_server *s, struct tern_job *j)
+void tern_kitchen_cook(struct tern_server *s, struct tern_job *j)
 {
     struct tern_call c = {.server = s, .job = j, .x = j->x, .out = &s->kitchen_out,
                           .effort = {.left = nobody_waits, .self = j}};
@@ -87,6 +87,6 @@ void *tern_kitchen_run(void *server)
     memset(s->json.base, 0, KEPT);
     tern_json_arena_use(&s->json);
     while ((j = tern_queue_take(s, &s->raw, true)) != NULL)
-        cook(s, j);
+        tern_kitchen_cook(s, j);
     return NULL;
 }
