@@ -163,7 +163,7 @@ struct tern_counts {
 };
 
 /* A sequence's place, by which it is known outside. */
-struct tern_slot {
+struct tern_served {
     struct tern_choice *choice; /* who runs in it; NULL: nobody */
     tern_seq kept;              /* one that has ended and stays open, with --slot-save-path; or 0 */
     uint64_t number;            /* the lower, the longer it is kept */
@@ -210,7 +210,7 @@ struct tern_server {
     struct tern_out loop_out, kitchen_out, engine_out, part_out;
     struct tern_chain *part_of;   /* where part_out writes to */
     struct tern_choice **running; /* [n_seqs], the engine's, closed up */
-    struct tern_slot *slots;      /* [n_seqs], the engine's */
+    struct tern_served *slots;      /* [n_seqs], the engine's */
     uint64_t n_kept;              /* sequences kept so far */
     double *sums;                 /* [n_seqs][n_embd], of embeddings, by slot */
     enum tern_pooling pooling;
@@ -244,8 +244,8 @@ bool tern_guard_read_keys(struct tern_server *s, char line[TERN_ARGS_LINE]);
 
 /* serve_engine.c, on the engine's thread: a sequence that has ended stays in a slot that nobody
  * runs in; and what stays in one is closed. */
-void tern_slot_keep(struct tern_server *s, struct tern_slot *slot, tern_seq seq);
-void tern_slot_clear(struct tern_server *s, struct tern_slot *slot);
+void tern_slot_keep(struct tern_server *s, struct tern_served *slot, tern_seq seq);
+void tern_slot_clear(struct tern_server *s, struct tern_served *slot);
 
 /* serve_kitchen.c and serve_engine.c: the threads, and what the kitchen does with one request. */
 void tern_kitchen_cook(struct tern_server *s, struct tern_job *j);

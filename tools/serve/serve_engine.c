@@ -22,7 +22,7 @@ struct engine {
 
 /* --- slots --- */
 
-void tern_slot_clear(struct tern_server *s, struct tern_slot *slot)
+void tern_slot_clear(struct tern_server *s, struct tern_served *slot)
 {
     if (slot->kept)
         tern_seq_close(s->session.engine, slot->kept);
@@ -30,7 +30,7 @@ void tern_slot_clear(struct tern_server *s, struct tern_slot *slot)
     atomic_store(&slot->n_tokens, 0);
 }
 
-void tern_slot_keep(struct tern_server *s, struct tern_slot *slot, tern_seq seq)
+void tern_slot_keep(struct tern_server *s, struct tern_served *slot, tern_seq seq)
 {
     tern_seq_info info = {0};
     if (tern_seq_describe(s->session.engine, seq, &info) != TERN_OK)
@@ -43,7 +43,7 @@ void tern_slot_keep(struct tern_server *s, struct tern_slot *slot, tern_seq seq)
 /* The one that is kept the longest makes room; false: none is kept. */
 static bool clear_oldest(struct tern_server *s)
 {
-    struct tern_slot *oldest = NULL;
+    struct tern_served *oldest = NULL;
     for (uint32_t i = 0; i < s->session.plan.limits.n_seqs; i++)
         if (s->slots[i].kept && (!oldest || s->slots[i].number < oldest->number))
             oldest = &s->slots[i];
@@ -71,7 +71,7 @@ static void end_choice(struct engine *e, struct tern_choice *c)
     if (c->state == TERN_CHOICE_ENDED)
         return;
     if (c->state == TERN_CHOICE_RUNS) {
-        struct tern_slot *slot = &e->s->slots[c->slot];
+        struct tern_served *slot = &e->s->slots[c->slot];
         slot->choice = NULL;
         atomic_store(&slot->busy, false);
         if (c->finish && e->s->settings->slot_save_path)

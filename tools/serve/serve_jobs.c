@@ -18,7 +18,7 @@ static size_t job_bytes(uint32_t n_ctx)
 
 static size_t slot_bytes(uint32_t n_embd)
 {
-    return sizeof(struct tern_choice *) + sizeof(struct tern_slot) + n_embd * sizeof(double);
+    return sizeof(struct tern_choice *) + sizeof(struct tern_served) + n_embd * sizeof(double);
 }
 
 size_t tern_jobs_bytes(uint32_t n_jobs, const tern_limits *l, uint32_t n_embd)
@@ -40,7 +40,7 @@ bool tern_jobs_init(struct tern_server *s, char line[TERN_ARGS_LINE])
     }
     s->jobs = (struct tern_job *)(void *)(at + s->n_jobs * bytes);
     s->sums = (double *)(void *)(s->jobs + s->n_jobs);
-    s->slots = (struct tern_slot *)(void *)(s->sums +
+    s->slots = (struct tern_served *)(void *)(s->sums +
                                             (size_t)l->n_seqs * s->session.info.n_embd);
     s->running = (struct tern_choice **)(void *)(s->slots + l->n_seqs);
     for (uint32_t i = s->n_jobs; i-- > 0;) {

@@ -80,7 +80,7 @@ static uint64_t size_of(const char *path)
     return lstat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static void save(struct tern_job *j, struct tern_slot *slot, const char *path, struct tern_out *o)
+static void save(struct tern_job *j, struct tern_served *slot, const char *path, struct tern_out *o)
 {
     struct tern_server *s = j->server;
     char line[TERN_ARGS_LINE] = "";
@@ -102,7 +102,7 @@ static void save(struct tern_job *j, struct tern_slot *slot, const char *path, s
     end(j, o, "save_ms", from);
 }
 
-static void restore(struct tern_job *j, struct tern_slot *slot, const char *path,
+static void restore(struct tern_job *j, struct tern_served *slot, const char *path,
                     struct tern_out *o)
 {
     struct tern_server *s = j->server;
@@ -138,7 +138,7 @@ static void restore(struct tern_job *j, struct tern_slot *slot, const char *path
     end(j, o, "restore_ms", from);
 }
 
-static void erase(struct tern_job *j, struct tern_slot *slot, struct tern_out *o)
+static void erase(struct tern_job *j, struct tern_served *slot, struct tern_out *o)
 {
     const uint32_t n = slot->kept ? atomic_load(&slot->n_tokens) : 0;
     tern_slot_clear(j->server, slot);
@@ -151,7 +151,7 @@ static void erase(struct tern_job *j, struct tern_slot *slot, struct tern_out *o
 static void act(struct tern_job *j, struct tern_out *o)
 {
     const struct asked *a = j->own;
-    struct tern_slot *slot = &j->server->slots[a->slot];
+    struct tern_served *slot = &j->server->slots[a->slot];
     char path[4096];
     if (slot->choice)
         fail(j, o, 409, "the slot is busy");
