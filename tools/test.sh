@@ -38,10 +38,11 @@ python=/usr/bin/python3
 [ -x $python ] || python=python3
 # Oracles that are Python packages, in an environment of their own; their tests skip without.
 venv=$cache/venv
-if ! "$venv/bin/python" -c 'import numpy, gguf, tokenizers, regex, jinja2' 2>/dev/null; then
-    echo "test.sh: installing the Python packages gguf, tokenizers, regex and jinja2 into $venv" >&2
+if ! "$venv/bin/python" -c 'import numpy, gguf, tokenizers, regex, jinja2
+import jsonschema, rfc3339_validator' 2>/dev/null; then
+    echo "test.sh: installing Python packages that tests need into $venv" >&2
     { $python -m venv "$venv" && "$venv/bin/pip" install -q --disable-pip-version-check numpy \
-        gguf tokenizers regex jinja2; } >"$out/pip.log" 2>&1 ||
+        gguf tokenizers regex jinja2 'jsonschema[format-nongpl]'; } >"$out/pip.log" 2>&1 ||
         echo "test.sh: tests that need them skip: $(tail -n 1 "$out/pip.log")" >&2
 fi
 if "$venv/bin/python" -c 'import numpy' 2>/dev/null; then

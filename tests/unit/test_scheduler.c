@@ -69,7 +69,7 @@ static void check_event(struct player *p, const tern_event *event)
         p->n_tokens++;
         break;
     case TERN_EVENT_HIDDEN:
-        fail_msg("nobody asked for hidden states");
+        fail_msg("%s", "nobody asked for hidden states");
         break;
     case TERN_EVENT_DONE:
         a->running = false;
