@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 
+from harness import run
 from server import Server, receive
 
 tern, tiny = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -547,28 +548,6 @@ TESTS = [tells_of_itself, turns_text_to_tokens_and_back, completes, tells_probab
          keeps_nothing_of_what_has_ended, ends_when_it_is_told_to,
          wants_a_key_where_there_are_some, takes_options_by_the_names_of_others]
 
-only = sys.argv[3:]
 server = Server(tern, MODEL, *LIMITS, "--chat-template", "chatml", "--alias", "tiny",
                 "--cors-origin", "http://good.example,http://fine.example")
-failed = 0
-for test in TESTS:
-    if only and test.__name__ not in only:
-        continue
-    begun = time.monotonic()
-    try:
-        test(server)
-        print(f"ok {test.__name__} ({time.monotonic() - begun:.2f} s)", flush=True)
-    except Exception as e:
-        failed += 1
-        where = e.__traceback__
-        while where.tb_next:
-            where = where.tb_next
-        print(f"FAILED {test.__name__}: line {where.tb_lineno}: {type(e).__name__}: "
-              f"{str(e)[:300]}", flush=True)
-        if server.process.poll() is not None:
-            print("the server has ended:", server.process.returncode, server.process.stderr.read())
-            sys.exit(1)
-if server.stop() != 0:
-    print("FAILED: the server's exit code", server.said[-300:])
-    failed += 1
-sys.exit(failed > 0)
+sys.exit(run(TESTS, server, sys.argv[3:]) > 0)
