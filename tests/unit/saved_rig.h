@@ -193,11 +193,11 @@ static inline uint32_t n_cached(const tern_engine *e, tern_seq seq)
     return info.n_cached;
 }
 
-static inline void make_prompt(tern_token *tokens, uint32_t n, uint64_t seed, uint32_t n_vocab)
+static inline void make_prompt(tern_token *tokens, uint32_t n, uint64_t seed)
 {
     struct trace_random r = {seed};
     for (uint32_t i = 0; i < n; i++) {
-        tokens[i] = (tern_token)trace_below(&r, n_vocab);
+        tokens[i] = (tern_token)trace_below(&r, BYTE_VOCAB);
         if (tokens[i] == BYTE_NAN_TOKEN || tokens[i] == BYTE_HUGE_TOKEN)
             tokens[i] = 3;
     }
@@ -206,7 +206,7 @@ static inline void make_prompt(tern_token *tokens, uint32_t n, uint64_t seed, ui
 static inline struct file small_session(const tern_model *model, tern_limits limits)
 {
     tern_token prompt[40];
-    make_prompt(prompt, 40, 1, BYTE_VOCAB);
+    make_prompt(prompt, 40, 1);
     struct rig *r = open_rig(model, limits);
     const tern_seq seq = open_seq(r->engine, 7, 3);
     (void)answer_of(r->engine, seq, prompt, 40);

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar_memory.h"
 #include "small_vocab.h"
-#include "tests/backend/trace.h"
+#include "trace_rig.h"
 
 enum { SCRATCH = 1 << 20, MEMORY = 1 << 18, END = 95 };
 
@@ -18,7 +19,7 @@ struct fixture {
     struct trace_rig rig;
     struct trace_log log;
     struct opened *o;
-    void *mem, *scratch;
+    struct grammar_memory memory;
     tern_grammar *grammar;
 };
 
@@ -44,8 +45,7 @@ static int set_up(void **state)
 {
     static const uint32_t windows[] = {0};
     struct fixture *f = calloc(1, sizeof *f);
-    f->mem = aligned_alloc(64, MEMORY);
-    f->scratch = aligned_alloc(64, SCRATCH);
+    f->memory = gm_open(MEMORY, SCRATCH);
     f->o = open_vocab();
     *state = f;
     if (!f->o->model)
@@ -60,29 +60,23 @@ static int tear_down(void **state)
     struct fixture *f = *state;
     trace_close(&f->rig);
     open_close(f->o);
-    free(f->mem);
-    free(f->scratch);
+    gm_close(&f->memory);
     free(f);
     return 0;
 }
 
 static tern_seq begin(struct fixture *f, const char *gbnf, const char *trigger, uint64_t seed)
 {
-    tern_seq seq = 0;
-    size_t used;
+    tern_error err;
     const tern_token prompt[] = {1, 2, 3};
     tern_seq_options o = trace_greedy();
-    assert_int_equal(tern_grammar_compile((tern_memory){f->mem, MEMORY},
-                                          (tern_memory){f->scratch, SCRATCH},
-                                          (tern_text){gbnf, strlen(gbnf)}, f->o->model,
-                                          &f->grammar, &used, NULL), TERN_OK);
+    f->grammar = gm_compile(&f->memory, (tern_text){gbnf, strlen(gbnf)}, f->o->model, &err);
+    assert_non_null(f->grammar);
     o.grammar = f->grammar;
     o.grammar_trigger = (tern_text){trigger, strlen(trigger)};
     o.sampling.temperature = seed ? 1.0f : 0.0f;
     o.sampling.seed = seed;
-    assert_int_equal(tern_seq_open(f->rig.engine, &o, &seq), TERN_OK);
-    assert_int_equal(tern_seq_feed(f->rig.engine, seq, prompt, 3), TERN_OK);
-    return seq;
+    return trace_begin(&f->rig, &o, prompt, 3);
 }
 
 /* The bytes that a sequence generated, a token each but the last. */

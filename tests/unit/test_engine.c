@@ -9,33 +9,27 @@
 #include <string.h>
 
 #include "runtime/arena.h"
-#include "tests/backend/trace.h"
+#include "trace_rig.h"
 
 static const tern_limits usual = {.n_ctx = 64, .n_seqs = 2, .chunk = 16, .n_logit_rows = 3};
 
 static struct trace_rig *open_rig(const tern_limits *limits)
 {
-    static const uint32_t windows[] = {0, 8};
     struct trace_rig *rig = calloc(1, sizeof *rig);
-    trace_model(rig, windows, 2);
-    assert_int_equal(trace_open(rig, limits), TERN_OK);
+    trace_set_up(rig, limits, 2);
     return rig;
 }
 
 static void close_rig(struct trace_rig *rig)
 {
-    assert_null(rig->trace->fault);
-    assert_null(trace_check_kv(rig->engine));
-    trace_close(rig);
+    trace_tear_down(rig);
     free(rig);
 }
 
 static tern_seq open_greedy(struct trace_rig *rig)
 {
     const tern_seq_options o = trace_greedy();
-    tern_seq seq = 0;
-    assert_int_equal(tern_seq_open(rig->engine, &o, &seq), TERN_OK);
-    return seq;
+    return trace_seq(rig, &o);
 }
 
 static void assert_refused(struct trace_rig *rig, tern_status status, const char *text)

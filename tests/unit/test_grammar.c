@@ -10,40 +10,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tern.h"
+#include "grammar_memory.h"
 
 enum { SCRATCH = 4 << 20, MEMORY = 1 << 20 };
 
-struct fixture { void *mem, *scratch; tern_error err; };
+struct fixture { struct grammar_memory memory; tern_error err; };
 
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    f->mem = aligned_alloc(64, MEMORY);
-    f->scratch = aligned_alloc(64, SCRATCH);
+    f->memory = gm_open(MEMORY, SCRATCH);
     *state = f;
-    return !f->mem || !f->scratch;
+    return 0;
 }
 
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    free(f->mem);
-    free(f->scratch);
+    gm_close(&f->memory);
     free(f);
     return 0;
 }
 
 static tern_grammar *compile(struct fixture *f, const char *text)
 {
-    tern_grammar *g = NULL;
-    size_t used;
-    f->err = (tern_error){0};
-    const tern_status status =
-        tern_grammar_compile((tern_memory){f->mem, MEMORY}, (tern_memory){f->scratch, SCRATCH},
-                             (tern_text){text, strlen(text)}, NULL, &g, &used, &f->err);
-    assert_true((status == TERN_OK) == (f->err.text[0] == 0));
-    return status == TERN_OK ? g : NULL;
+    return gm_compile(&f->memory, (tern_text){text, strlen(text)}, NULL, &f->err);
 }
 
 static bool takes(const tern_grammar *g, const char *text)
@@ -313,7 +304,7 @@ static void too_much_text_and_too_many_states_are_said(void **state)
     char *text = calloc(1, TERN_GRAMMAR_MOST_TEXT + 1);
     tern_grammar *g;
     size_t used;
-    const tern_memory mem = {f->mem, MEMORY}, big = {scratch, BIG};
+    const tern_memory mem = f->memory.grammar, big = {scratch, BIG};
     memset(text, ' ', TERN_GRAMMAR_MOST_TEXT + 1);
     f->err = (tern_error){0};
     assert_int_equal(tern_grammar_compile(mem, big, (tern_text){text, TERN_GRAMMAR_MOST_TEXT + 1},
@@ -351,25 +342,19 @@ static void the_work_that_a_grammar_makes_is_bounded(void **state)
 static void memory_that_is_too_small_is_said(void **state)
 {
     struct fixture *f = *state;
-    static const char text[] = "root ::= \"abcdefgh\"{3} [a-z]{0,50}";
+    static const char rule[] = "root ::= \"abcdefgh\"{3} [a-z]{0,50}";
+    const tern_text text = {rule, sizeof rule - 1};
+    tern_memory mem = f->memory.grammar, scratch = f->memory.scratch;
     tern_grammar *g;
     size_t used, need;
-    assert_non_null(compile(f, text));
-    const tern_memory scratch = {f->scratch, SCRATCH};
-    assert_int_equal(tern_grammar_compile((tern_memory){f->mem, MEMORY}, scratch,
-                                          (tern_text){text, sizeof text - 1}, NULL, &g, &need,
-                                          NULL), TERN_OK);
-    for (size_t n = 0; n < need; n += 64)
-        assert_int_equal(tern_grammar_compile((tern_memory){f->mem, n}, scratch,
-                                              (tern_text){text, sizeof text - 1}, NULL, &g, &used,
-                                              NULL), TERN_NO_MEMORY);
-    assert_int_equal(tern_grammar_compile((tern_memory){f->mem, need}, scratch,
-                                          (tern_text){text, sizeof text - 1}, NULL, &g, &used,
-                                          NULL), TERN_OK);
-    assert_int_not_equal(tern_grammar_compile((tern_memory){f->mem, MEMORY},
-                                              (tern_memory){f->scratch, 1 << 16},
-                                              (tern_text){text, sizeof text - 1}, NULL, &g, &used,
-                                              NULL), TERN_OK);
+    assert_int_equal(tern_grammar_compile(mem, scratch, text, NULL, &g, &need, NULL), TERN_OK);
+    for (mem.size = 0; mem.size < need; mem.size += 64)
+        assert_int_equal(tern_grammar_compile(mem, scratch, text, NULL, &g, &used, NULL),
+                         TERN_NO_MEMORY);
+    mem.size = need;
+    assert_int_equal(tern_grammar_compile(mem, scratch, text, NULL, &g, &used, NULL), TERN_OK);
+    scratch.size = 1 << 16;
+    assert_int_not_equal(tern_grammar_compile(mem, scratch, text, NULL, &g, &used, NULL), TERN_OK);
 }
 
 static void a_copy_goes_its_own_way(void **state)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backend/trace.h"
+#include "trace_rig.h"
 
 static const uint32_t both[] = {0, 20};
 
@@ -36,16 +36,6 @@ static void pools_hold_what_the_limits_ask(void **state)
     assert_int_equal(n_blocks(UINT32_MAX, most), 1u << 26);
 }
 
-static tern_seq start(struct trace_rig *rig, const tern_token *tokens, uint32_t n, uint32_t most)
-{
-    tern_seq_options options = trace_greedy();
-    options.max_tokens = most;
-    tern_seq seq = 0;
-    assert_int_equal(tern_seq_open(rig->engine, &options, &seq), TERN_OK);
-    assert_int_equal(tern_seq_feed(rig->engine, seq, tokens, n), TERN_OK);
-    return seq;
-}
-
 static void a_window_gives_back_what_leaves_it(void **state)
 {
     (void)state;
@@ -56,7 +46,7 @@ static void a_window_gives_back_what_leaves_it(void **state)
     assert_int_equal(trace_open(&rig, &(tern_limits){.n_ctx = 400, .n_seqs = 2, .chunk = 16}),
                      TERN_OK);
     const struct tern_kv *kv = &rig.engine->parts.kv;
-    const tern_seq seq = start(&rig, p, 300, 50);
+    const tern_seq seq = trace_start(&rig, p, 300, 50);
     const uint32_t most = tern_kv_most(&rig.model.program.kv_groups[1], &rig.plan.limits, 400);
     for (int i = 0; i < 100; i++) {
         (void)trace_drive(&rig, log, 16, 1);
@@ -84,7 +74,7 @@ static void a_block_is_copied_when_it_is_written_to_by_one_of_several(void **sta
     trace_model(&rig, both, 1);
     assert_int_equal(trace_open(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 3, .chunk = 32}),
                      TERN_OK);
-    const tern_seq a = start(&rig, p, 20, 1);
+    const tern_seq a = trace_start(&rig, p, 20, 1);
     tern_seq b, c;
     assert_int_equal(trace_drive(&rig, log, 16, 10), TERN_AGAIN);
     assert_int_equal(tern_seq_fork(rig.engine, a, 0, &b), TERN_OK);
@@ -114,7 +104,7 @@ static void a_closed_sequence_leaves_every_block_free(void **state)
     assert_int_equal(trace_open(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 3, .chunk = 32}),
                      TERN_OK);
     for (int i = 0; i < 3; i++) {
-        const tern_seq a = start(&rig, p, 60, 2);
+        const tern_seq a = trace_start(&rig, p, 60, 2);
         tern_seq b;
         (void)trace_drive(&rig, log, 16, 1);
         assert_int_equal(tern_seq_fork(rig.engine, a, 0, &b), TERN_OK);
@@ -157,7 +147,7 @@ static void blocks_tell_who_uses_them(void **state)
     const uint32_t all = count_uses(rig.engine, 0, n);
     assert_int_equal(all, rig.engine->parts.kv.pools[0].n_blocks);
     assert_int_equal(n[TERN_BLOCK_FREE], all);
-    const tern_seq a = start(&rig, p, 40, 1);
+    const tern_seq a = trace_start(&rig, p, 40, 1);
     assert_int_equal(trace_drive(&rig, log, 16, 10), TERN_AGAIN);
     (void)count_uses(rig.engine, 0, n);
     assert_int_equal(n[TERN_BLOCK_USED], 3);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar_memory.h"
 #include "runtime/arena.h"
 #include "runtime/masks.h"
 #include "small_vocab.h"
@@ -18,7 +19,8 @@ enum { SCRATCH = 4 << 20, MEMORY = 1 << 20 };
 struct fixture {
     struct opened *o;
     struct tern_masks masks;
-    void *mem, *scratch, *arena;
+    struct grammar_memory memory;
+    void *arena;
     uint32_t *bits;
 };
 
@@ -48,8 +50,7 @@ static struct opened *open_vocab(void)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    f->mem = aligned_alloc(64, MEMORY);
-    f->scratch = aligned_alloc(64, SCRATCH);
+    f->memory = gm_open(MEMORY, SCRATCH);
     f->o = open_vocab();
     *state = f;
     if (!f->o->model)
@@ -70,8 +71,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
     open_close(f->o);
-    free(f->mem);
-    free(f->scratch);
+    gm_close(&f->memory);
     free(f->arena);
     free(f->bits);
     free(f);
@@ -80,11 +80,9 @@ static int tear_down(void **state)
 
 static tern_grammar *compile(struct fixture *f, const char *text)
 {
-    tern_grammar *g = NULL;
-    tern_error err = {0};
-    size_t used;
-    if (tern_grammar_compile((tern_memory){f->mem, MEMORY}, (tern_memory){f->scratch, SCRATCH},
-                             (tern_text){text, strlen(text)}, f->o->model, &g, &used, &err))
+    tern_error err;
+    tern_grammar *g = gm_compile(&f->memory, (tern_text){text, strlen(text)}, f->o->model, &err);
+    if (!g)
         fail_msg("%s: %s", text, err.text);
     return g;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "runtime/arena.h"
-#include "tests/backend/trace.h"
+#include "trace_rig.h"
 
 /* --- the tree --- */
 
@@ -79,18 +79,14 @@ struct fixture {
 
 static struct fixture *open_rig(const tern_limits *limits, uint32_t n_groups)
 {
-    static const uint32_t windows[] = {0, 8};
     struct fixture *f = calloc(1, sizeof *f);
-    trace_model(&f->rig, windows, n_groups);
-    assert_int_equal(trace_open(&f->rig, limits), TERN_OK);
+    trace_set_up(&f->rig, limits, n_groups);
     return f;
 }
 
 static void close_rig(struct fixture *f)
 {
-    assert_null(f->rig.trace->fault);
-    assert_null(trace_check_kv(f->rig.engine));
-    trace_close(&f->rig);
+    trace_tear_down(&f->rig);
     free(f);
 }
 
@@ -98,13 +94,11 @@ static void close_rig(struct fixture *f)
 static uint32_t run_prompt(struct fixture *f, const tern_token *p, uint32_t n, bool sharing)
 {
     tern_seq_options o = trace_greedy();
-    tern_seq seq = 0;
     tern_seq_info info;
     o.max_tokens = 3;
     o.no_kv_sharing = !sharing;
     f->log.n = 0;
-    assert_int_equal(tern_seq_open(f->rig.engine, &o, &seq), TERN_OK);
-    assert_int_equal(tern_seq_feed(f->rig.engine, seq, p, n), TERN_OK);
+    const tern_seq seq = trace_begin(&f->rig, &o, p, n);
     assert_int_equal(trace_drive(&f->rig, &f->log, 16, 1000), TERN_AGAIN);
     assert_int_equal(trace_matches(&f->rig, &f->log, seq, p, n), 3);
     assert_int_equal(tern_seq_describe(f->rig.engine, seq, &info), TERN_OK);
@@ -195,8 +189,7 @@ static void run_together(bool sharing, uint64_t n_rows, uint64_t n_steps)
     for (int k = 0; k < 4; k++) {
         for (int i = 0; i < 72; i++)
             p[k][i] = i < 64 ? i : 10 * k + i % 8;
-        assert_int_equal(tern_seq_open(f->rig.engine, &o, &seqs[k]), TERN_OK);
-        assert_int_equal(tern_seq_feed(f->rig.engine, seqs[k], p[k], 72), TERN_OK);
+        seqs[k] = trace_begin(&f->rig, &o, p[k], 72);
     }
     assert_int_equal(trace_drive(&f->rig, &f->log, 16, 1000), TERN_AGAIN);
     assert_int_equal(f->rig.trace->n_rows, n_rows);
@@ -217,16 +210,12 @@ static void nobody_waits_for_what_a_window_has_lost(void **state)
 {
     (void)state;
     struct fixture *f = open_rig(&(tern_limits){.n_ctx = 500, .n_seqs = 2, .chunk = 16}, 2);
-    tern_seq_options o = trace_greedy();
     tern_token p[200] = {0};
-    tern_seq a, b;
     for (int i = 0; i < 200; i++)
         p[i] = i % 90;
-    assert_int_equal(tern_seq_open(f->rig.engine, &o, &a), TERN_OK);
-    assert_int_equal(tern_seq_feed(f->rig.engine, a, p, 200), TERN_OK);
+    (void)trace_start(&f->rig, p, 200, 0);
     assert_int_equal(trace_drive(&f->rig, &f->log, 16, 20), TERN_OK); /* it generates */
-    assert_int_equal(tern_seq_open(f->rig.engine, &o, &b), TERN_OK);
-    assert_int_equal(tern_seq_feed(f->rig.engine, b, p, 100), TERN_OK);
+    const tern_seq b = trace_start(&f->rig, p, 100, 0);
     assert_int_equal(trace_drive(&f->rig, &f->log, 16, 10), TERN_OK);
     assert_true(trace_matches(&f->rig, &f->log, b, p, 100) > 0);
     close_rig(f);

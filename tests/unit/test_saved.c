@@ -7,13 +7,14 @@
 #include <cmocka.h>
 
 #include "tests/unit/saved_rig.h"
+#include "trace_rig.h"
 
 /* --- going on --- */
 
 static void go_on(const tern_model *model, tern_limits limits, uint32_t n_prompt)
 {
     tern_token prompt[96];
-    make_prompt(prompt, 96, n_prompt, BYTE_VOCAB);
+    make_prompt(prompt, 96, n_prompt);
     struct rig *a = open_rig(model, limits);
     limits.chunk = 5; /* other cuts, other blocks */
     struct rig *b = open_rig(model, limits);
@@ -95,18 +96,6 @@ static void the_bytes_are_those_of_this_arithmetic(void **state)
 
 /* --- pools, over a backend without arithmetic --- */
 
-static tern_seq trace_start(struct trace_rig *rig, const tern_token *tokens, uint32_t n,
-                            uint32_t most)
-{
-    tern_seq_options options = trace_greedy();
-    options.max_tokens = most;
-    tern_seq seq = 0;
-    assert_int_equal(tern_seq_open(rig->engine, &options, &seq), TERN_OK);
-    if (n)
-        assert_int_equal(tern_seq_feed(rig->engine, seq, tokens, n), TERN_OK);
-    return seq;
-}
-
 /* Saved after n tokens, taken back elsewhere, continued: what comes is what must come, and no
  * more is computed than what is new and what was behind the last whole block. */
 static void trace_go_on(const uint32_t *windows, uint32_t n_groups, tern_limits limits, uint32_t n)
@@ -114,7 +103,7 @@ static void trace_go_on(const uint32_t *windows, uint32_t n_groups, tern_limits 
     struct trace_rig a, b;
     struct trace_log *log = calloc(1, sizeof *log);
     tern_token p[200];
-    make_prompt(p, 200, n, TRACE_VOCAB);
+    trace_prompt(p, 200, n);
     trace_model(&a, windows, n_groups);
     trace_model(&b, windows, n_groups);
     assert_int_equal(trace_open(&a, &limits), TERN_OK);
@@ -161,7 +150,7 @@ static void room_is_made_by_what_does_not_run(void **state)
     struct trace_log *log = calloc(1, sizeof *log);
     tern_token p[3][64];
     for (uint32_t i = 0; i < 3; i++)
-        make_prompt(p[i], 64, i + 1, TRACE_VOCAB);
+        trace_prompt(p[i], 64, i + 1);
     trace_model(&rig, both, 2);
     assert_int_equal(trace_open(&rig, &(tern_limits){.n_ctx = 80, .n_seqs = 3, .chunk = 16,
                                                      .n_kv_tokens = 80}), TERN_OK);
@@ -200,7 +189,7 @@ static void what_the_index_has_is_shared_and_not_written(void **state)
     struct trace_rig rig;
     struct trace_log *log = calloc(1, sizeof *log);
     tern_token p[64];
-    make_prompt(p, 64, 1, TRACE_VOCAB);
+    trace_prompt(p, 64, 1);
     trace_model(&rig, both, 2);
     assert_int_equal(trace_open(&rig, &(tern_limits){.n_ctx = 80, .n_seqs = 3, .chunk = 16}),
                      TERN_OK);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backend/trace.h"
+#include "trace_rig.h"
 
 /* --- random scripts against a naive model --- */
 
@@ -247,41 +247,18 @@ static void random_scripts_give_what_a_naive_model_gives(void **state)
 
 /* --- one property each --- */
 
-static void set_up(struct trace_rig *rig, const tern_limits *limits)
-{
-    static const uint32_t windows[] = {0, 8};
-    trace_model(rig, windows, 2);
-    assert_int_equal(trace_open(rig, limits), TERN_OK);
-}
-
-static void make_prompt(tern_token *tokens, uint32_t n, uint64_t seed)
-{
-    struct trace_random r = {seed};
-    for (uint32_t i = 0; i < n; i++)
-        tokens[i] = (tern_token)trace_below(&r, TRACE_VOCAB);
-}
-
-static tern_seq start(struct trace_rig *rig, const tern_token *tokens, uint32_t n, uint32_t most)
-{
-    tern_seq_options options = trace_greedy();
-    options.max_tokens = most;
-    tern_seq seq = 0;
-    assert_int_equal(tern_seq_open(rig->engine, &options, &seq), TERN_OK);
-    assert_int_equal(tern_seq_feed(rig->engine, seq, tokens, n), TERN_OK);
-    return seq;
-}
-
 static void preemption_at_every_step_loses_and_doubles_nothing(void **state)
 {
     (void)state;
     tern_token a[40], b[40];
-    make_prompt(a, 40, 1);
-    make_prompt(b, 40, 2);
+    trace_prompt(a, 40, 1);
+    trace_prompt(b, 40, 2);
     for (uint32_t when = 0; when < 60; when++) {
         struct trace_rig rig;
         struct trace_log *log = calloc(1, sizeof *log);
-        set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 2, .chunk = 16, .n_kv_tokens = 96});
-        const tern_seq sa = start(&rig, a, 40, 0), sb = start(&rig, b, 20, 30);
+        trace_set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 2, .chunk = 16,
+                                          .n_kv_tokens = 96}, 2);
+        const tern_seq sa = trace_start(&rig, a, 40, 0), sb = trace_start(&rig, b, 20, 30);
         (void)trace_drive(&rig, log, 16, when);
         for (uint32_t i = 0; i < 2; i++)
             if (rig.engine->parts.seqs[i].running)
@@ -302,10 +279,10 @@ static void the_youngest_loses_its_blocks_and_the_oldest_never_waits(void **stat
     struct trace_log *log = calloc(1, sizeof *log);
     tern_token p[3][30];
     tern_seq seqs[3];
-    set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 3, .chunk = 64, .n_kv_tokens = 80});
+    trace_set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 3, .chunk = 64, .n_kv_tokens = 80}, 2);
     for (uint32_t i = 0; i < 3; i++) {
-        make_prompt(p[i], 30, i + 1);
-        seqs[i] = start(&rig, p[i], 30, 0);
+        trace_prompt(p[i], 30, i + 1);
+        seqs[i] = trace_start(&rig, p[i], 30, 0);
     }
     assert_int_equal(trace_drive(&rig, log, 16, 1000), TERN_AGAIN);
     uint32_t done = 0;
@@ -323,9 +300,9 @@ static void the_youngest_loses_its_blocks_and_the_oldest_never_waits(void **stat
     uint32_t steps = 0;
     trace_close(&rig);
     log->n = 0;
-    set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 3, .chunk = 64, .n_kv_tokens = 80});
+    trace_set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 3, .chunk = 64, .n_kv_tokens = 80}, 2);
     for (uint32_t i = 0; i < 3; i++)
-        seqs[i] = start(&rig, p[i], 30, 0);
+        seqs[i] = trace_start(&rig, p[i], 30, 0);
     while (trace_stop_of(log, seqs[0]) == TERN_STOP_NONE && steps < 100) {
         (void)trace_drive(&rig, log, 16, 1);
         steps++;
@@ -348,9 +325,9 @@ static void who_is_too_young_to_take_a_block_waits_with_what_it_has(void **state
     struct trace_rig rig;
     struct trace_log *log = calloc(1, sizeof *log);
     tern_token p[48];
-    make_prompt(p, 48, 4);
-    set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 2, .chunk = 64, .n_kv_tokens = 80});
-    const tern_seq a = start(&rig, p, 30, 0), b = start(&rig, p + 30, 18, 0);
+    trace_prompt(p, 48, 4);
+    trace_set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 2, .chunk = 64, .n_kv_tokens = 80}, 2);
+    const tern_seq a = trace_start(&rig, p, 30, 0), b = trace_start(&rig, p + 30, 18, 0);
     (void)trace_drive(&rig, log, 16, 17); /* b came to a border; no block was left */
     assert_int_equal(rig.engine->parts.scheduler.n_preempted, 0);
     assert_int_equal(info_of(&rig, a).n_tokens, 47);
@@ -375,15 +352,15 @@ static void the_longest_idle_loses_its_blocks_first(void **state)
     struct trace_log *log = calloc(1, sizeof *log);
     tern_token p[60];
     tern_seq seqs[3];
-    make_prompt(p, 60, 4);
-    set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 4, .chunk = 64, .n_kv_tokens = 96});
+    trace_prompt(p, 60, 4);
+    trace_set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 4, .chunk = 64, .n_kv_tokens = 96}, 2);
     for (uint32_t i = 0; i < 3; i++) {
-        seqs[i] = start(&rig, p + 20 * i, 20, 1);
+        seqs[i] = trace_start(&rig, p + 20 * i, 20, 1);
         assert_int_equal(trace_drive(&rig, log, 16, 10), TERN_AGAIN);
     }
     assert_int_equal(tern_seq_feed(rig.engine, seqs[0], p, 1), TERN_OK); /* used last now */
     assert_int_equal(trace_drive(&rig, log, 16, 10), TERN_AGAIN);
-    (void)start(&rig, p, 30, 1);
+    (void)trace_start(&rig, p, 30, 1);
     assert_int_equal(trace_drive(&rig, log, 16, 10), TERN_AGAIN);
     assert_int_equal(info_of(&rig, seqs[1]).n_computed, 0);
     assert_int_equal(info_of(&rig, seqs[2]).n_computed, 20);
@@ -398,9 +375,9 @@ static void a_step_has_no_more_rows_than_it_may_have(void **state)
     struct trace_rig rig;
     struct trace_log *log = calloc(1, sizeof *log);
     tern_token p[50];
-    make_prompt(p, 50, 4);
-    set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 2, .chunk = 32});
-    const tern_seq seq = start(&rig, p, 50, 4);
+    trace_prompt(p, 50, 4);
+    trace_set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 2, .chunk = 32}, 2);
+    const tern_seq seq = trace_start(&rig, p, 50, 4);
     tern_step_rows(rig.engine, 8);
     assert_int_equal(trace_drive(&rig, log, 16, 2), TERN_OK);
     assert_int_equal(info_of(&rig, seq).n_computed, 16);
@@ -421,16 +398,16 @@ static void draw(const tern_limits *limits, uint32_t n_others, bool warm, tern_t
     struct trace_log *log = calloc(1, sizeof *log);
     tern_token p[40];
     tern_seq_options o = trace_greedy();
-    set_up(&rig, limits);
-    make_prompt(p, 40, 9);
+    trace_set_up(&rig, limits, 2);
+    trace_prompt(p, 40, 9);
     if (warm) {
-        tern_seq_close(rig.engine, start(&rig, p, 30, 1));
-        const tern_seq seq = start(&rig, p, 40, 1);
+        tern_seq_close(rig.engine, trace_start(&rig, p, 30, 1));
+        const tern_seq seq = trace_start(&rig, p, 40, 1);
         (void)trace_drive(&rig, log, 16, 100);
         tern_seq_close(rig.engine, seq);
     }
     for (uint32_t i = 0; i < n_others; i++) {
-        (void)start(&rig, p + i, 20, 0);
+        (void)trace_start(&rig, p + i, 20, 0);
         (void)trace_drive(&rig, log, 16, i);
     }
     o.sampling.temperature = 3;
@@ -478,10 +455,10 @@ static void room_for_one_event_loses_none(void **state)
         struct trace_rig rig;
         tern_seq seqs[3];
         log->n = 0;
-        set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 3, .chunk = 64});
+        trace_set_up(&rig, &(tern_limits){.n_ctx = 64, .n_seqs = 3, .chunk = 64}, 2);
         for (uint32_t i = 0; i < 3; i++) {
-            make_prompt(p[i], 30, i + 1);
-            seqs[i] = start(&rig, p[i], 30, 10 + i);
+            trace_prompt(p[i], 30, i + 1);
+            seqs[i] = trace_start(&rig, p[i], 30, 10 + i);
         }
         assert_int_equal(trace_drive(&rig, log, 0, 5), TERN_OK); /* no room: no work is lost */
         assert_int_equal(log->n, 0);

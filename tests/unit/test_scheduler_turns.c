@@ -8,33 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backend/trace.h"
+#include "trace_rig.h"
 
 /* Whose turn it is: rows of a step, prompts beside streams. */
-
-static void set_up(struct trace_rig *rig, const tern_limits *limits)
-{
-    static const uint32_t windows[] = {0, 8};
-    trace_model(rig, windows, 2);
-    assert_int_equal(trace_open(rig, limits), TERN_OK);
-}
-
-static void make_prompt(tern_token *tokens, uint32_t n, uint64_t seed)
-{
-    struct trace_random r = {seed};
-    for (uint32_t i = 0; i < n; i++)
-        tokens[i] = (tern_token)trace_below(&r, TRACE_VOCAB);
-}
-
-static tern_seq start(struct trace_rig *rig, const tern_token *tokens, uint32_t n, uint32_t most)
-{
-    tern_seq_options options = trace_greedy();
-    options.max_tokens = most;
-    tern_seq seq = 0;
-    assert_int_equal(tern_seq_open(rig->engine, &options, &seq), TERN_OK);
-    assert_int_equal(tern_seq_feed(rig->engine, seq, tokens, n), TERN_OK);
-    return seq;
-}
 
 /* Steps until each of the prompts has its first event, while the others generate. */
 static void nobody_starves(const tern_limits *limits, int32_t n_prompt_logprobs,
@@ -45,8 +21,8 @@ static void nobody_starves(const tern_limits *limits, int32_t n_prompt_logprobs,
     tern_token p[60];
     tern_seq seqs[6];
     bool began[6] = {false};
-    set_up(&rig, limits);
-    make_prompt(p, 60, 3);
+    trace_set_up(&rig, limits, 2);
+    trace_prompt(p, 60, 3);
     tern_seq_options o = trace_greedy();
     for (uint32_t i = 0; i < 6; i++) {
         o.n_prompt_logprobs = i < 3 ? 0 : n_prompt_logprobs;
@@ -95,11 +71,11 @@ static uint32_t steps_beside_short_ones(uint32_t *n_before)
     tern_token p[400];
     tern_seq shorts[2] = {0};
     uint32_t steps = 0;
-    make_prompt(p, 400, 3);
-    set_up(&rig, &(tern_limits){.n_ctx = 500, .n_seqs = 4, .chunk = 32});
-    const tern_seq stream = start(&rig, p + 9, 1, 0);
+    trace_prompt(p, 400, 3);
+    trace_set_up(&rig, &(tern_limits){.n_ctx = 500, .n_seqs = 4, .chunk = 32}, 2);
+    const tern_seq stream = trace_start(&rig, p + 9, 1, 0);
     (void)trace_drive(&rig, log, 16, 1);
-    const tern_seq lengthy = start(&rig, p, 400, 1);
+    const tern_seq lengthy = trace_start(&rig, p, 400, 1);
     for (*n_before = 0; steps < 200 && trace_stop_of(log, lengthy) == TERN_STOP_NONE; steps++) {
         for (uint32_t i = 0; i < 2; i++) {
             if (shorts[i] && trace_stop_of(log, shorts[i]) == TERN_STOP_NONE)
@@ -107,7 +83,7 @@ static uint32_t steps_beside_short_ones(uint32_t *n_before)
             if (shorts[i])
                 tern_seq_close(rig.engine, shorts[i]);
             *n_before += shorts[i] != 0;
-            shorts[i] = start(&rig, p + 1 + steps, 30, 1);
+            shorts[i] = trace_start(&rig, p + 1 + steps, 30, 1);
         }
         (void)trace_drive(&rig, log, 16, 1);
         assert_int_equal(trace_matches(&rig, log, stream, p + 9, 1), steps + 2); /* each step */
@@ -134,11 +110,11 @@ static void a_long_prompt_does_not_hold_up_those_that_generate(void **state)
     struct trace_rig rig;
     struct trace_log *log = calloc(1, sizeof *log);
     tern_token p[400];
-    make_prompt(p, 400, 3);
-    set_up(&rig, &(tern_limits){.n_ctx = 500, .n_seqs = 3, .chunk = 32});
-    const tern_seq a = start(&rig, p, 1, 0);
+    trace_prompt(p, 400, 3);
+    trace_set_up(&rig, &(tern_limits){.n_ctx = 500, .n_seqs = 3, .chunk = 32}, 2);
+    const tern_seq a = trace_start(&rig, p, 1, 0);
     (void)trace_drive(&rig, log, 16, 1);
-    const tern_seq b = start(&rig, p, 400, 1), c = start(&rig, p + 5, 20, 1);
+    const tern_seq b = trace_start(&rig, p, 400, 1), c = trace_start(&rig, p + 5, 20, 1);
     (void)trace_drive(&rig, log, 16, 5);
     assert_int_equal(trace_matches(&rig, log, a, p, 1), 6);     /* one a step */
     assert_int_equal(trace_matches(&rig, log, c, p + 5, 20), 1); /* a share of the steps */
@@ -175,13 +151,13 @@ static void each_stream_has_a_token_a_step_whatever_comes(void **state)
     struct trace_log *log = calloc(1, sizeof *log);
     tern_token p[300], script[TRACE_MAX_CTX];
     tern_seq streams[STREAMS], prompt = 0;
-    make_prompt(p, 300, 7);
-    make_prompt(script, TRACE_MAX_CTX, 8);
-    set_up(&rig, &(tern_limits){.n_ctx = 500, .n_seqs = STREAMS + 1, .chunk = 64});
+    trace_prompt(p, 300, 7);
+    trace_prompt(script, TRACE_MAX_CTX, 8);
+    trace_set_up(&rig, &(tern_limits){.n_ctx = 500, .n_seqs = STREAMS + 1, .chunk = 64}, 2);
     rig.trace->script = script;
     rig.trace->n_script = TRACE_MAX_CTX;
     for (uint32_t i = 0; i < STREAMS; i++)
-        streams[i] = start(&rig, p + i, 1, 0);
+        streams[i] = trace_start(&rig, p + i, 1, 0);
     whole_step(&rig, log);
     uint32_t n_prompts = 0;
     for (uint32_t k = 1; k < STEPS; k++) {
@@ -190,7 +166,7 @@ static void each_stream_has_a_token_a_step_whatever_comes(void **state)
             if (prompt)
                 tern_seq_close(rig.engine, prompt);
             n_prompts += prompt != 0;
-            prompt = start(&rig, p + k, 150, 1);
+            prompt = trace_start(&rig, p + k, 150, 1);
         }
         whole_step(&rig, log);
         for (uint32_t i = 0; i < STREAMS; i++)

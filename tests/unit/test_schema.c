@@ -11,26 +11,25 @@
 #include <string.h>
 #include <time.h>
 
+#include "grammar_memory.h"
 #include "tools/schema.h"
 
 enum { SCRATCH = 16 << 20, MEMORY = 4 << 20 };
 
-struct fixture { void *mem, *scratch; char line[TERN_ARGS_LINE]; };
+struct fixture { struct grammar_memory memory; char line[TERN_ARGS_LINE]; };
 
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    f->mem = aligned_alloc(64, MEMORY);
-    f->scratch = aligned_alloc(64, SCRATCH);
+    f->memory = gm_open(MEMORY, SCRATCH);
     *state = f;
-    return !f->mem || !f->scratch;
+    return 0;
 }
 
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    free(f->mem);
-    free(f->scratch);
+    gm_close(&f->memory);
     free(f);
     return 0;
 }
@@ -40,19 +39,17 @@ static tern_grammar *compile(struct fixture *f, const char *schema, struct tern_
 {
     static struct tern_out gbnf;
     tern_grammar *g = NULL;
-    tern_error err = {0};
-    size_t used;
+    tern_error err;
     f->line[0] = 0;
     tern_out_open(&gbnf, -1);
     const bool ok = tern_schema_write((tern_text){schema, strlen(schema)}, &gbnf, dropped, NULL,
                                       f->line);
     assert_true(ok == (f->line[0] == 0));
-    if (ok && tern_grammar_compile((tern_memory){f->mem, MEMORY},
-                                   (tern_memory){f->scratch, SCRATCH},
-                                   (tern_text){gbnf.grown, gbnf.n}, NULL, &g, &used, &err)) {
+    if (ok)
+        g = gm_compile(&f->memory, (tern_text){gbnf.grown, gbnf.n}, NULL, &err);
+    if (ok && !g) {
         snprintf(f->line, sizeof f->line, "%.200s", err.text);
         tern_schema_explain((tern_text){gbnf.grown, gbnf.n}, f->line);
-        g = NULL;
     }
     tern_out_free(&gbnf);
     return g;

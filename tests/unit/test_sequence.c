@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backend/trace.h"
+#include "trace_rig.h"
 
 struct fixture {
     struct trace_rig rig;
@@ -21,14 +21,11 @@ static const tern_limits usual = {.n_ctx = 64, .n_seqs = 3, .chunk = 16, .n_logp
 
 static int set_up(void **state)
 {
-    static const uint32_t windows[] = {0, 8};
     struct fixture *f = calloc(1, sizeof *f);
-    struct trace_random r = {7};
-    trace_model(&f->rig, windows, 2);
-    for (int i = 0; i < 200; i++)
-        f->p[i] = (tern_token)trace_below(&r, TRACE_VOCAB);
     *state = f;
-    return trace_open(&f->rig, &usual);
+    trace_prompt(f->p, 200, 7);
+    trace_set_up(&f->rig, &usual, 2);
+    return 0;
 }
 
 static int tear_down(void **state)
@@ -42,19 +39,11 @@ static int tear_down(void **state)
     return fault != NULL;
 }
 
-static tern_seq open_seq(struct fixture *f, const tern_seq_options *options)
-{
-    tern_seq seq = 0;
-    assert_int_equal(tern_seq_open(f->rig.engine, options, &seq), TERN_OK);
-    assert_int_not_equal(seq, 0);
-    return seq;
-}
-
 static tern_seq open_greedy(struct fixture *f, uint32_t max_tokens)
 {
     tern_seq_options o = trace_greedy();
     o.max_tokens = max_tokens;
-    return open_seq(f, &o);
+    return trace_seq(&f->rig, &o);
 }
 
 static void run_all(struct fixture *f)
@@ -183,7 +172,7 @@ static void a_prompt_alone_may_fill_the_context(void **state)
     tern_seq_options o = trace_greedy();
     o.prefill_only = true;
     for (int again = 0; again < 2; again++) { /* the second finds all of it */
-        const tern_seq seq = open_seq(f, &o);
+        const tern_seq seq = trace_seq(&f->rig, &o);
         assert_refused(f, tern_seq_feed(f->rig.engine, seq, f->p, 65),
                        "prompt: 65 tokens after 0 held, at most 64 in a context of 64");
         assert_int_equal(tern_seq_feed(f->rig.engine, seq, f->p, 64), TERN_OK);
@@ -311,7 +300,7 @@ static void a_fork_samples_its_own_stream(void **state)
     o.sampling.temperature = 2;
     o.sampling.seed = 5;
     o.max_tokens = 20;
-    const tern_seq a = open_seq(f, &o);
+    const tern_seq a = trace_seq(&f->rig, &o);
     tern_seq b, c;
     assert_int_equal(tern_seq_feed(f->rig.engine, a, f->p, 20), TERN_OK);
     assert_int_equal(tern_seq_fork(f->rig.engine, a, 0, &b), TERN_OK);
@@ -423,7 +412,7 @@ static void nan_in_a_prompt_ends_it_once(void **state)
     o.n_prompt_logprobs = 2;
     p[5] = p[6] = p[7] = 1;
     f->rig.trace->nan_token = 1;
-    const tern_seq seq = open_seq(f, &o);
+    const tern_seq seq = trace_seq(&f->rig, &o);
     assert_int_equal(tern_seq_feed(f->rig.engine, seq, p, 12), TERN_OK);
     run_all(f);
     assert_int_equal(f->log.n, 5 + 1);
@@ -443,7 +432,7 @@ static void every_prompt_token_is_reported_once_in_order(void **state)
     o.max_tokens = 3;
     for (int again = 0; again < 2; again++) { /* nothing is found: their logits are needed */
         f->log.n = 0;
-        const tern_seq seq = open_seq(f, &o);
+        const tern_seq seq = trace_seq(&f->rig, &o);
         assert_int_equal(tern_seq_feed(f->rig.engine, seq, f->p, 40), TERN_OK);
         run_all(f);
         assert_int_equal(f->log.n, 39 + 3 + 1);
@@ -473,7 +462,7 @@ static void a_prompt_can_be_scored_without_candidates(void **state)
     tern_seq_options o = trace_greedy();
     o.n_prompt_logprobs = -1;
     o.prefill_only = true;
-    const tern_seq seq = open_seq(f, &o);
+    const tern_seq seq = trace_seq(&f->rig, &o);
     assert_int_equal(tern_seq_feed(f->rig.engine, seq, f->p, 30), TERN_OK);
     run_all(f);
     assert_int_equal(tern_seq_feed(f->rig.engine, seq, f->p + 30, 34), TERN_OK);

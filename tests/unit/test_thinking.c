@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar_memory.h"
 #include "small_vocab.h"
-#include "tests/backend/trace.h"
+#include "trace_rig.h"
 
 enum { SCRATCH = 1 << 20, MEMORY = 1 << 18 };
 /* Printable ASCII without ~ and |, then these: as many tokens as the backend has logits. */
@@ -19,7 +20,7 @@ enum { THINK = 93, THOUGHT, END, MARK };
 struct fixture {
     struct trace_rig rig;
     struct opened *o;
-    void *mem, *scratch;
+    struct grammar_memory memory;
     tern_grammar *grammar;
     tern_token script[64], tokens[64];
     uint32_t n_script, n_tokens;
@@ -53,8 +54,7 @@ static int set_up(void **state)
 {
     static const uint32_t windows[] = {0};
     struct fixture *f = calloc(1, sizeof *f);
-    f->mem = aligned_alloc(64, MEMORY);
-    f->scratch = aligned_alloc(64, SCRATCH);
+    f->memory = gm_open(MEMORY, SCRATCH);
     f->o = open_vocab();
     *state = f;
     if (!f->o->model)
@@ -70,8 +70,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
     trace_close(&f->rig);
     open_close(f->o);
-    free(f->mem);
-    free(f->scratch);
+    gm_close(&f->memory);
     free(f);
     return 0;
 }
@@ -125,11 +124,8 @@ static void gather(struct fixture *f, tern_seq seq)
 
 static tern_seq begin(struct fixture *f, const tern_seq_options *o)
 {
-    tern_seq seq = 0;
     const tern_token prompt = token_of('P');
-    assert_int_equal(tern_seq_open(f->rig.engine, o, &seq), TERN_OK);
-    assert_int_equal(tern_seq_feed(f->rig.engine, seq, &prompt, 1), TERN_OK);
-    return seq;
+    return trace_begin(&f->rig, o, &prompt, 1);
 }
 
 static void run_any(struct fixture *f, const tern_seq_options *o, const char *says)
@@ -148,11 +144,9 @@ static void run(struct fixture *f, const tern_seq_options *o, const char *says, 
 
 static void compile(struct fixture *f, tern_seq_options *o, const char *gbnf, const char *trigger)
 {
-    size_t used;
-    assert_int_equal(tern_grammar_compile((tern_memory){f->mem, MEMORY},
-                                          (tern_memory){f->scratch, SCRATCH},
-                                          (tern_text){gbnf, strlen(gbnf)}, f->o->model,
-                                          &f->grammar, &used, NULL), TERN_OK);
+    tern_error err;
+    f->grammar = gm_compile(&f->memory, (tern_text){gbnf, strlen(gbnf)}, f->o->model, &err);
+    assert_non_null(f->grammar);
     o->grammar = f->grammar;
     o->grammar_trigger = (tern_text){trigger, strlen(trigger)};
 }
