@@ -1,7 +1,9 @@
 /* constrain.c: between the logits and the sampler, where a sequence is held to a grammar.
  *
  * Logits of tokens that are not let in become -infinity before anything else is done with them;
- * tokens that end a text are let in where the grammar may end.
+ * tokens that end a text are let in where the grammar may end. The first min_tokens tokens are
+ * chosen among those that no bias forbids; where the grammar lets in nothing else, it is stronger,
+ * and the early biases are passed over.
  *
  * A sequence that waits for its trigger samples freely. The token that completes the trigger may
  * hold bytes of what follows; one whose bytes the grammar refuses is taken back, and chosen anew
@@ -148,13 +150,6 @@ static bool read_token(const struct tern_engine *e, struct tern_sequence *s, ter
     return read_thinking(e, s, token, bytes, n);
 }
 
-static tern_status choose(struct tern_engine *e, struct tern_sequence *s, const float *logits,
-                          tern_token *token)
-{
-    return tern_sampler_choose(&e->parts.sampler, &s->options.sampling, logits, s->tokens,
-                               s->n_tokens, s->n_tokens, token, &s->failure);
-}
-
 /* Only what goes on with an opening tag that has begun. */
 static void keep_to_tag(const struct tern_engine *e, const struct tern_thinking *t, float *row)
 {
@@ -173,7 +168,8 @@ static tern_status choose_freely(struct tern_engine *e, struct tern_sequence *s,
                                  const float *logits, tern_token *token)
 {
     float *row = e->parts.masking.row;
-    tern_status status = choose(e, s, logits, token);
+    const bool early = tern_is_early(s);
+    tern_status status = tern_draw(e, s, logits, early, token);
     for (uint32_t i = 0; !status && !read_token(e, s, *token); i++) {
         if (!i)
             memcpy(row, logits, e->model->program.n_vocab * sizeof *row);
@@ -183,7 +179,7 @@ static tern_status choose_freely(struct tern_engine *e, struct tern_sequence *s,
             return tern_fail(&s->failure, TERN_BAD_ARGUMENT, "grammar: %u tokens that complete "
                              "the trigger go on with what it refuses", (uint64_t)i);
         row[*token] = -INFINITY;
-        status = choose(e, s, row, token);
+        status = tern_draw(e, s, row, early, token);
     }
     return status;
 }
@@ -218,6 +214,20 @@ static const float *mask_row(struct tern_engine *e, const float *logits)
         m->row[i] = in ? logits[i] : -INFINITY;
     }
     return m->row;
+}
+
+/* Takes out what a bias forbids, and answers whether anything is left. */
+static bool forbid(struct tern_masking *m, const tern_sampling *how)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < how->n_biases; i++) {
+        const uint32_t t = (uint32_t)how->biases[i].token;
+        if (how->biases[i].bias == -INFINITY && t < m->masks.n_vocab)
+            m->bits[t / 32] &= ~(1u << t % 32);
+    }
+    for (uint32_t i = 0; i < m->masks.n_words; i++)
+        left |= m->bits[i];
+    return left != 0;
 }
 
 /* Whether any token is let in; those that end a text are where the grammar may end. */
@@ -255,14 +265,19 @@ tern_status tern_constrain_choose(struct tern_engine *e, struct tern_sequence *s
             return status;
     }
     const bool may_end = tern_grammar_may_end(c->state);
+    bool early = tern_is_early(s), any = fill(e, c, may_end);
+    if (any && early && !forbid(&e->parts.masking, &s->options.sampling)) {
+        early = false;
+        any = fill(e, c, may_end);
+    }
     *token = -1;
     *ends = may_end;
-    if (!fill(e, c, may_end))
+    if (!any)
         return may_end ? TERN_OK
                        : tern_fail(&s->failure, TERN_BAD_ARGUMENT, "grammar: no token of the "
                                    "vocabulary can go on%s", c->state->overflow ?
                                    ": it is too deep, or there are too many ways" : "");
-    status = choose(e, s, mask_row(e, logits), token);
+    status = tern_draw(e, s, mask_row(e, logits), early, token);
     if (status)
         return status;
     *ends = may_end && tern_vocab_is_end(e->model->vocab, *token);

@@ -163,6 +163,21 @@ static void read_thinking(const struct tern_engine *e, struct tern_sequence *s, 
         (void)tern_thinking_read(&s->thinking, bytes, n);
 }
 
+bool tern_is_early(const struct tern_sequence *s)
+{
+    return s->n_generated < s->options.min_tokens;
+}
+
+tern_status tern_draw(struct tern_engine *e, struct tern_sequence *s, const float *logits,
+                      bool early, tern_token *token)
+{
+    tern_sampling how = s->options.sampling;
+    if (!early)
+        how.n_biases -= s->options.n_early;
+    return tern_sampler_choose(&e->parts.sampler, &how, logits, s->tokens, s->n_tokens,
+                               s->n_tokens, token, &s->failure);
+}
+
 static tern_status choose(struct tern_engine *e, struct tern_sequence *s, const float *logits,
                           tern_token *token, bool *ends)
 {
@@ -174,11 +189,7 @@ static tern_status choose(struct tern_engine *e, struct tern_sequence *s, const 
     }
     if (s->constrain.grammar)
         return tern_constrain_choose(e, s, logits, token, ends);
-    tern_sampling how = s->options.sampling;
-    if (s->n_generated >= s->options.min_tokens)
-        how.n_biases -= s->options.n_early;
-    const tern_status status = tern_sampler_choose(&e->parts.sampler, &how, logits, s->tokens,
-                                                   s->n_tokens, s->n_tokens, token, &s->failure);
+    const tern_status status = tern_draw(e, s, logits, tern_is_early(s), token);
     *ends = !status && vocab && !s->options.ignore_eos && tern_vocab_is_end(vocab, *token);
     if (!status && !tern_thinking_is_over(&s->thinking))
         read_thinking(e, s, *token);

@@ -33,6 +33,11 @@ void tern_report_prompt(struct tern_engine *e, struct tern_sequence *s, const fl
 /* The hidden state of a token, row i of the last batch's rows with logits. */
 void tern_report_hidden(struct tern_engine *e, struct tern_sequence *s, uint32_t position,
                         uint32_t i);
+/* Whether the next token is one of the first min_tokens. */
+bool tern_is_early(const struct tern_sequence *s);
+/* Draws a token, with the early biases or without; appends nothing. */
+tern_status tern_draw(struct tern_engine *e, struct tern_sequence *s, const float *logits,
+                      bool early, tern_token *token);
 /* Chooses the next token, appends and reports it, and ends the sequence where that is due. */
 void tern_generate(struct tern_engine *e, struct tern_sequence *s, const float *logits);
 /* Ends the run: nothing more comes until it is fed again. token: the end token, or -1. */

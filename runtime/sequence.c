@@ -84,9 +84,9 @@ static tern_status check_options(struct tern_engine *e, const tern_seq_options *
         (o->hidden && (!e->limits.hidden || o->n_prompt_logprobs)))
         return tern_fail(&e->error, TERN_BAD_ARGUMENT, "hidden: %u, not in the limits, or beside "
                          "log-probabilities of the prompt", (uint64_t)o->hidden);
-    if (o->n_early > o->sampling.n_biases || (o->grammar && (o->min_tokens || o->n_early)))
-        return tern_fail(&e->error, TERN_BAD_ARGUMENT, "min_tokens: %u of %u biases, no grammar "
-                         "beside them", (uint64_t)o->n_early, (uint64_t)o->sampling.n_biases);
+    if (o->n_early > o->sampling.n_biases)
+        return tern_fail(&e->error, TERN_BAD_ARGUMENT, "n_early: %u, at most the %u biases",
+                         (uint64_t)o->n_early, (uint64_t)o->sampling.n_biases);
     tern_status status = tern_constrain_check(e, o, &e->error);
     if (!status)
         status = tern_thinking_check(e, o, &e->error);

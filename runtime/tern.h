@@ -503,8 +503,9 @@ typedef struct tern_seq_options {
     tern_sampling sampling;
     uint32_t max_tokens;    /* generated a feed; 0: until the context is full */
     /* Stop strings are not looked for in the text of the first min_tokens tokens, and the last
-     * n_early of the biases hold for these alone: such as forbid end tokens. Where there is a
-     * grammar, it alone says where a text ends, and both are 0. */
+     * n_early of the biases hold for these alone: such as forbid end tokens. A grammar is
+     * stronger: where it lets in nothing else, the n_early are passed over, and the text ends if
+     * it is at its end. */
     uint32_t min_tokens, n_early;
     const tern_text *stops; /* copied; text from the first stop string on is never emitted; they
                              * are not looked for in reasoning, nor in its tags (below) */

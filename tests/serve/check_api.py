@@ -72,12 +72,62 @@ def lets_nothing_end_before_min_tokens(s):
     # A bias that is the request's own stays what it was; one of an end token is refused.
     assert s.post("/v1/completions", completion(min_tokens=2, logit_bias={"5": 3}))[0] == 200
     for bad in ({"min_tokens": 13}, {"min_tokens": -1}, {"min_tokens": "x"},
-                {"min_tokens": 2, "logit_bias": {"2": 5}},
-                {"min_tokens": 2, "grammar": 'root ::= "a"'},
-                {"min_tokens": 2, "response_format": {"type": "json_object"}}):
+                {"min_tokens": 2, "logit_bias": {"2": 5}}):
         for path, body in (("/v1/completions", completion), ("/v1/chat/completions", chat)):
             status, _, answer = s.post(path, body(**bad))
             assert status == 400 and "min_tokens" in answer["error"]["message"], (bad, answer)
+
+
+def goes_on_in_a_grammar_until_min_tokens(s):
+    free = {"ignore_eos": False, "temperature": 2, "top_k": 0, "top_p": 1, "min_p": 0}
+    schema = {"type": "array", "items": {"enum": [1, 22, 333]}}
+    call = {"type": "function", "function": {"name": "look", "parameters": {
+        "type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}}}
+    for path, body in (("/v1/completions", completion), ("/v1/chat/completions", chat)):
+        def ask(**more):
+            a = s.good(path, body(**{**free, **more}))
+            choice = a["choices"][0]
+            text = choice["text"] if "text" in choice else choice["message"]["content"]
+            return text, a["usage"]["completion_tokens"], choice["finish_reason"]
+
+        # Each letter of this grammar is a token, and after each it may end.
+        held = {"grammar": "root ::= [0-9]+", "logit_bias": {}, "max_tokens": 60}
+        short = [ask(**held, seed=i) for i in range(4)]
+        long = [ask(**held, seed=i, min_tokens=40) for i in range(4)]
+        assert min(n for _, n, _ in short) < 40 <= min(n for _, n, _ in long), (short, long)
+        for text, n, finish in long:
+            assert re.fullmatch("[0-9]{40,}", text) and finish in ("stop", "length")
+        # It may end only where it may end, and after so many tokens.
+        for form in ({"json_schema": schema},
+                     {"response_format": {"type": "json_schema", "json_schema": {
+                         "name": "x", "strict": True, "schema": schema}}}):
+            for least in (1, 30):
+                text, n, finish = ask(**form, seed=1, min_tokens=least, max_tokens=400)
+                assert n >= least or json.loads(text) is not None
+                assert finish == "length" or set(json.loads(text)) <= {1, 22, 333}, text
+        # Where it is at its end the answer is too.
+        whole = ask(grammar='root ::= "yes" | "no"', min_tokens=12)
+        assert whole[0] in ("yes", "no") and whole[1] < 12 and whole[2] == "stop", whole
+        # A token that is to stop it does so early only where nothing else is let in.
+        seven = s.good("/tokenize", {"content": "7"})["tokens"][-1:]
+        for least in (0, 9):
+            text, n, finish = ask(grammar="root ::= [67]{12}", stop_token_ids=seven,
+                                  logit_bias={}, min_tokens=least, seed=1)
+            assert "7" not in text[:least] and n >= least, (text, n)
+        text, n, finish = ask(grammar='root ::= "7" [0-9]+', stop_token_ids=seven, min_tokens=9)
+        assert n == 1 and finish == "stop", (text, n, finish)
+    for choice in ("required", {"type": "function", "function": {"name": "look"}}, "auto"):
+        a = s.good("/v1/chat/completions", {**chat(), **free, "tools": [call], "seed": 5,
+                                            "tool_choice": choice, "min_tokens": 20,
+                                            "max_tokens": 200})
+        answer, n = a["choices"][0], a["usage"]["completion_tokens"]
+        if choice == "auto":
+            assert n >= 20 or answer["message"]["tool_calls"], a
+            continue
+        assert answer["finish_reason"] in ("tool_calls", "length"), a
+        if answer["finish_reason"] == "tool_calls":
+            args = answer["message"]["tool_calls"][0]["function"]["arguments"]
+            assert isinstance(json.loads(args)["at"], str)
 
 
 def counts_tokens_of_reasoning(s):
@@ -389,7 +439,8 @@ def plans_all_of_it(_):
         assert plan("-c", "512", *more)["process_bytes"] > least["process_bytes"], more
 
 
-TESTS = [lets_nothing_end_before_min_tokens, counts_tokens_of_reasoning,
+TESTS = [lets_nothing_end_before_min_tokens, goes_on_in_a_grammar_until_min_tokens,
+         counts_tokens_of_reasoning,
          says_of_a_response_that_it_was_cut, names_the_fields_of_infill, tells_how_far_a_prompt_is,
          computes_the_new_tokens_of_a_turn_alone,
          begins_with_what_was_warmed, is_not_ready_before_it_is_warm, keeps_slots_in_files,

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,18 +66,24 @@ static int tear_down(void **state)
     return 0;
 }
 
-static tern_seq begin(struct fixture *f, const char *gbnf, const char *trigger, uint64_t seed)
+static tern_seq begin_with(struct fixture *f, const char *gbnf, const char *trigger,
+                           tern_seq_options o)
 {
     tern_error err;
     const tern_token prompt[] = {1, 2, 3};
-    tern_seq_options o = trace_greedy();
     f->grammar = gm_compile(&f->memory, (tern_text){gbnf, strlen(gbnf)}, f->o->model, &err);
     assert_non_null(f->grammar);
     o.grammar = f->grammar;
     o.grammar_trigger = (tern_text){trigger, strlen(trigger)};
+    return trace_begin(&f->rig, &o, prompt, 3);
+}
+
+static tern_seq begin(struct fixture *f, const char *gbnf, const char *trigger, uint64_t seed)
+{
+    tern_seq_options o = trace_greedy();
     o.sampling.temperature = seed ? 1.0f : 0.0f;
     o.sampling.seed = seed;
-    return trace_begin(&f->rig, &o, prompt, 3);
+    return begin_with(f, gbnf, trigger, o);
 }
 
 /* The bytes that a sequence generated, a token each but the last. */
@@ -233,6 +240,83 @@ static void feeding_again_begins_it_anew(void **state)
     }
 }
 
+enum { A = 'a' - 0x20, B = 'b' - 0x20, MORE = '>' - 0x20 };
+
+/* What comes of a grammar when each token that is wished for lies in wishes, the last of them for
+ * ever; `early` is forbidden for the first `least`. */
+static void wished(struct fixture *f, const char *gbnf, const char *trigger, uint32_t least,
+                   tern_token early, const char *wishes, char *text)
+{
+    tern_token script[64];
+    const tern_bias biases[] = {{early, -INFINITY}};
+    tern_seq_options o = trace_greedy();
+    for (size_t i = 0, at = 0; i < 64; i++) {
+        script[i] = wishes[at] == '$' ? END : wishes[at] - 0x20;
+        at += i >= 3 && wishes[at + 1];
+    }
+    f->rig.trace->script = script;
+    f->rig.trace->n_script = 64;
+    o.min_tokens = least;
+    o.sampling.biases = biases;
+    o.sampling.n_biases = o.n_early = 1;
+    o.max_tokens = 20;
+    const tern_seq seq = begin_with(f, gbnf, trigger, o);
+    drive(f);
+    assert_true(text_of(f, seq, text) <= 20);
+    assert_int_equal(trace_stop_of(&f->log, seq), TERN_STOP_EOS);
+    assert_int_equal(f->log.items[f->log.n - 1].event.token, END);
+    tern_seq_close(f->rig.engine, seq);
+}
+
+static void a_text_that_may_end_goes_on_until_min_tokens(void **state)
+{
+    struct fixture *f = *state;
+    char text[256];
+    for (uint32_t least = 0; least < 9; least++) {
+        wished(f, "root ::= [a-c]+", "", least, END, "$", text);
+        assert_int_equal(strlen(text), least ? least : 1);
+        assert_int_equal(strspn(text, "abc"), strlen(text));
+        /* Before the trigger, in it, and behind it. */
+        wished(f, "root ::= \"x\"{2,4}", ">", least, END, "y>$", text);
+        assert_string_equal(text, least < 5 ? "y>xx" : least == 5 ? "y>xxx" : "y>xxxx");
+        wished(f, "root ::= [^a]*", ">", least, END, "$", text);
+        assert_int_equal(strlen(text), least);
+    }
+}
+
+static void a_grammar_is_stronger_than_min_tokens(void **state)
+{
+    struct fixture *f = *state;
+    char text[256];
+    for (uint32_t least = 0; least < 9; least++) {
+        wished(f, "root ::= \"ab\" | \"abc\" [de]", "", least, END, "ab$", text);
+        assert_string_equal(text, least < 3 ? "ab" : text[3] == 'd' ? "abcd" : "abce");
+        wished(f, "root ::= \"ab\"", "", least, END, "$", text);
+        assert_string_equal(text, "ab");
+        /* What may not come early is taken where nothing else is let in. */
+        wished(f, "root ::= \"a\" [ab]{3} \"a\"", "", least, A, "a", text);
+        assert_string_equal(text, least < 2 ? "aaaaa" : least == 2 ? "abaaa" : least == 3 ? "abbaa"
+                                                      : "abbba");
+    }
+}
+
+static void a_bias_that_always_holds_leaves_the_end_to_the_grammar(void **state)
+{
+    struct fixture *f = *state;
+    static const tern_bias biases[] = {{A, -INFINITY}, {B, -INFINITY}, {END, -INFINITY}};
+    tern_seq_options o = trace_greedy();
+    char text[256];
+    o.sampling.biases = biases;
+    o.sampling.n_biases = 3;
+    o.n_early = 1;
+    o.min_tokens = 7;
+    const tern_seq seq = begin_with(f, "root ::= \"!\" [ab]*", "", o);
+    drive(f);
+    text_of(f, seq, text);
+    assert_string_equal(text, "!");
+    assert_int_equal(trace_stop_of(&f->log, seq), TERN_STOP_EOS);
+}
+
 static void a_grammar_without_a_fitting_token_is_an_error(void **state)
 {
     struct fixture *f = *state;
@@ -266,6 +350,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_batch_answers_as_each_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_trimmed_sequence_begins_it_anew, set_up, tear_down),
         cmocka_unit_test_setup_teardown(feeding_again_begins_it_anew, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_text_that_may_end_goes_on_until_min_tokens, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_grammar_is_stronger_than_min_tokens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_bias_that_always_holds_leaves_the_end_to_the_grammar,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_grammar_without_a_fitting_token_is_an_error, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(limits_without_grammars_refuse_them, set_up, tear_down),

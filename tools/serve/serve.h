@@ -276,8 +276,6 @@ struct tern_request_format {
 bool tern_request_format(struct tern_call *c, struct tern_request_format *out);
 /* That as the job's constraint. */
 bool tern_request_constraint(struct tern_call *c);
-/* Once the job has its grammar, if any: whether its other options go with one. */
-bool tern_request_may_hold(struct tern_call *c);
 
 /* serve_prompts.c */
 /* Room for so many prompts, and for n_each choices of each. */

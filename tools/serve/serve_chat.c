@@ -387,7 +387,7 @@ static bool prepare_reply(struct tern_call *c, struct tern_reply_plan *p, json_t
         return false;
     tern_reply_plan_prompt(p, prompt.rendered.text);
     tern_reply_plan_options(p, &c->job->options);
-    const bool ok = tern_request_may_hold(c) && open_readers(c, &p->reader) &&
+    const bool ok = open_readers(c, &p->reader) &&
                     tern_prompts_rendered(c, 0, &prompt.rendered,
                                           tern_chat_flags(&s->chat, &prompt));
     tern_chat_prompt_free(&prompt);

@@ -278,13 +278,6 @@ static bool set_min_tokens(struct tern_call *c, tern_seq_options *o, int64_t min
     return true;
 }
 
-bool tern_request_may_hold(struct tern_call *c)
-{
-    const tern_seq_options *o = &c->job->options;
-    return !o->grammar || !o->min_tokens ||
-           wrong(c, "min_tokens", "no tools and no format of the answer beside it");
-}
-
 static bool read_length(struct tern_call *c, tern_seq_options *o, int64_t max)
 {
     int64_t min = 0;
@@ -425,6 +418,5 @@ bool tern_request_constraint(struct tern_call *c)
     c->job->options.grammar = c->job->constraint.grammar;
     tern_out_free(&gbnf);
     tern_json_drop(schema);
-    return ok ? tern_request_may_hold(c)
-              : tern_call_fail(c, 400, format.param, NULL, "%s: %s", format.param, line);
+    return ok || tern_call_fail(c, 400, format.param, NULL, "%s: %s", format.param, line);
 }
