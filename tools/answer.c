@@ -162,9 +162,9 @@ void tern_answer_json(struct tern_answer *a)
               a->ids.n / sizeof(tern_token));
     tern_json_text(o, "text", (tern_text){a->text.grown, a->text.n});
     const char *stop = tern_stop_name(a->stop);
-    tern_json_text(o, "stop", (tern_text){stop, strlen(stop)});
+    tern_json_string(o, "stop", stop);
     if (a->stop == TERN_STOP_ERROR)
-        tern_json_text(o, "error", (tern_text){a->error, strlen(a->error)});
+        tern_json_string(o, "error", a->error);
     tern_json_u64(o, "cached_tokens", a->n_cached);
     tern_json_u64(o, "seed", a->seed);
     tern_json_begin(o, "timing", '{');

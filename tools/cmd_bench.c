@@ -162,7 +162,7 @@ static void write_json(const struct work *w, struct tern_out *o)
     tern_json_begin(o, "limits", '{');
     write_list(o, "read_gbps", w->read_gbps, w->settings->threads.n);
     write_list(o, "int8_gmacs", w->int8_gmacs, w->settings->threads.n);
-    tern_json_text(o, "int8_instruction", (tern_text){instruction, strlen(instruction)});
+    tern_json_string(o, "int8_instruction", instruction);
     tern_json_end(o, '}');
     tern_json_begin(o, "results", '[');
     for (uint32_t i = 0; i < w->n_results; i++) {

@@ -74,7 +74,7 @@ static void write_metadata(const struct tern_session *s, struct tern_out *o, boo
             int size = (int)(m.key.size < sizeof key ? m.key.size : sizeof key - 1);
             snprintf(key, sizeof key, "%.*s", size, m.key.data);
             tern_json_begin(o, key, '{');
-            tern_json_text(o, "type", (tern_text){m.type, strlen(m.type)});
+            tern_json_string(o, "type", m.type);
             tern_json_u64(o, "count", m.count);
             tern_json_text(o, "value", text);
             tern_json_end(o, '}');
@@ -117,8 +117,8 @@ static void write_tensor(const tern_tensor_info *t, struct tern_out *o, bool jso
     if (json) {
         tern_json_begin(o, NULL, '{');
         tern_json_text(o, "name", t->name);
-        tern_json_text(o, "type", (tern_text){type.text, strlen(type.text)});
-        tern_json_text(o, "path", (tern_text){t->path, strlen(t->path)});
+        tern_json_string(o, "type", type.text);
+        tern_json_string(o, "path", t->path);
         tern_json_begin(o, "dims", '[');
         for (uint32_t d = 0; d < t->n_dims; d++)
             tern_json_u64(o, NULL, t->dims[d]);
@@ -230,7 +230,7 @@ static bool write_all(const struct tern_session *s, const struct tern_settings *
     if (json) {
         tern_json_bool(o, "runnable", s->info.runnable);
         if (why->status != TERN_OK)
-            tern_json_text(o, "reason", (tern_text){why->text, strlen(why->text)});
+            tern_json_string(o, "reason", why->text);
         tern_json_text(o, "chat_template", s->info.chat_template);
     } else if (why->status != TERN_OK) {
         write_row(o, "cannot be run", (tern_text){why->text, strlen(why->text)});

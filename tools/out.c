@@ -202,6 +202,14 @@ void tern_json_text(struct tern_out *o, const char *key, tern_text text)
     put_quoted(o, text);
 }
 
+void tern_json_string(struct tern_out *o, const char *key, const char *text)
+{
+    if (text)
+        tern_json_text(o, key, (tern_text){text, strlen(text)});
+    else
+        tern_json_null(o, key);
+}
+
 void tern_json_u64(struct tern_out *o, const char *key, uint64_t x)
 {
     tern_json_key(o, key);

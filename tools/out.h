@@ -39,6 +39,7 @@ void tern_out_free(struct tern_out *o);
 void tern_json_begin(struct tern_out *o, const char *key, char bracket);
 void tern_json_end(struct tern_out *o, char bracket);
 void tern_json_text(struct tern_out *o, const char *key, tern_text text);
+void tern_json_string(struct tern_out *o, const char *key, const char *text); /* NULL: null */
 void tern_json_u64(struct tern_out *o, const char *key, uint64_t x);
 void tern_json_i64(struct tern_out *o, const char *key, int64_t x);
 void tern_json_real(struct tern_out *o, const char *key, double x);  /* nine digits */

@@ -62,6 +62,12 @@ static void text_is_always_valid_json(void **state)
         tern_json_text(&o, NULL, (tern_text){rows[i].bytes, rows[i].n});
         assert_string_equal(written(), rows[i].json);
     }
+    tern_out_open(&o, -1);
+    tern_json_begin(&o, NULL, '{');
+    tern_json_string(&o, "a", "b\"");
+    tern_json_string(&o, "c", NULL);
+    tern_json_end(&o, '}');
+    assert_string_equal(written(), "{\"a\": \"b\\\"\", \"c\": null}");
 }
 
 static void floats_come_back_with_every_bit(void **state)

@@ -293,13 +293,27 @@ void tern_write_to(struct tern_http_exchange *x, struct tern_out *o);
 /* An event of a stream: between the two, one JSON object is written to o. */
 void tern_event_begin(struct tern_job *j, struct tern_out *o);
 void tern_event_end(struct tern_out *o);
-/* The end of a stream, and before it, where it was asked for, an event that has the head (its brace
- * is open), no choices, and the usage. */
+/* The last one of a stream. */
 void tern_event_last(struct tern_job *j, struct tern_out *o);
 /* llama-server's prompt_progress, a key of the event's object. */
 void tern_write_progress(const struct tern_progress_made *p, struct tern_out *o);
-void tern_stream_end(struct tern_job *j, struct tern_out *o,
-                     void (*head)(const struct tern_job *j, struct tern_out *o));
+
+/* Objects of "choices", as completions and chats have them. What they differ in is the kind of
+ * object, what stands before its id, and the keys of a choice. */
+struct tern_choices_form {
+    const char *id, *object, *chunk; /* chunk: the object of a stream */
+    /* The keys of a choice that is sent whole, but for index and finish_reason. */
+    void (*whole)(struct tern_choice *c, struct tern_out *o);
+};
+/* An event of one choice: between the two its own keys are written. finish may be NULL, as may
+ * what a step has computed of its prompt. */
+void tern_choice_begin(struct tern_choice *c, struct tern_out *o,
+                       const struct tern_choices_form *f);
+void tern_choice_end(struct tern_choice *c, struct tern_out *o, const char *finish,
+                     const struct tern_progress_made *p);
+/* The end of a job: of its stream, with the usage where it was asked for, or the whole answer. */
+void tern_choices_end(struct tern_job *j, struct tern_out *o, const struct tern_choices_form *f);
+
 /* A writer that appends to one of a choice's parts, until the end; the items of a list get their
  * commas. */
 struct tern_out *tern_part_begin(struct tern_choice *c, uint32_t part);

@@ -13,23 +13,6 @@
 
 enum { CONTENT, REASONING, LOGPROBS, CALLS }; /* of an answer's parts */
 
-static void text(struct tern_out *o, const char *key, const char *value)
-{
-    tern_json_text(o, key, (tern_text){value, strlen(value)});
-}
-
-static void write_head(const struct tern_job *j, struct tern_out *o)
-{
-    char id[48];
-    snprintf(id, sizeof id, "chatcmpl-%llx%08llx", (unsigned long long)j->created,
-             (unsigned long long)j->number);
-    tern_json_begin(o, NULL, '{');
-    text(o, "id", id);
-    text(o, "object", j->stream ? "chat.completion.chunk" : "chat.completion");
-    tern_json_i64(o, "created", j->created);
-    text(o, "model", j->server->name);
-}
-
 /* --- log-probabilities --- */
 
 static void add_logprob(struct tern_choice *c, const tern_event *e)
@@ -62,19 +45,66 @@ static void write_logprobs(struct tern_choice *c, struct tern_out *o)
     tern_json_end(o, '}');
 }
 
+static void write_call_head(struct tern_choice *c, const tern_part *p, struct tern_out *o)
+{
+    char id[64];
+    const struct tern_job *j = c->job;
+    snprintf(id, sizeof id, "call_%llx%llx_%u_%u", (unsigned long long)j->created,
+             (unsigned long long)j->number, c->index, p->call);
+    tern_json_string(o, "id", id);
+    tern_json_string(o, "type", "function");
+    tern_json_begin(o, "function", '{');
+    tern_json_text(o, "name", p->text);
+}
+
+/* --- whole: each piece is kept --- */
+
+static void keep_part(struct tern_choice *c, const tern_part *p)
+{
+    static const char opened[] = ", \"arguments\": \"", closed[] = "\"}}";
+    const uint32_t part = p->kind == TERN_PART_TEXT ? CONTENT
+                          : p->kind == TERN_PART_REASONING ? REASONING : CALLS;
+    struct tern_out *o = tern_part_begin(c, part);
+    if (p->kind == TERN_PART_CALL) {
+        tern_json_begin(o, NULL, '{');
+        write_call_head(c, p, o);
+        tern_out_put(o, opened, sizeof opened - 1);
+    } else if (p->kind == TERN_PART_CALL_END) {
+        tern_out_put(o, closed, sizeof closed - 1);
+    } else {
+        tern_json_inside(o, p->text);
+    }
+    tern_part_end(c);
+}
+
+static void write_whole(struct tern_choice *c, struct tern_out *o)
+{
+    tern_json_begin(o, "message", '{');
+    tern_json_string(o, "role", "assistant");
+    if (c->parts[CONTENT].size || !c->parts[CALLS].size)
+        tern_part_write(c, CONTENT, o, "content", "\"\"");
+    else
+        tern_json_null(o, "content");
+    if (c->parts[REASONING].size)
+        tern_part_write(c, REASONING, o, "reasoning_content", "\"\"");
+    if (c->parts[CALLS].size)
+        tern_part_write(c, CALLS, o, "tool_calls", "[]");
+    tern_json_end(o, '}');
+    write_logprobs(c, o);
+}
+
+static const struct tern_choices_form form = {"chatcmpl", "chat.completion",
+                                              "chat.completion.chunk", write_whole};
+
 /* --- a stream: each piece is a delta of its own --- */
 
 static struct tern_out *begin_delta(struct tern_choice *c, struct tern_out *o)
 {
     struct tern_chat *chat = c->own;
-    tern_event_begin(c->job, o);
-    write_head(c->job, o);
-    tern_json_begin(o, "choices", '[');
-    tern_json_begin(o, NULL, '{');
-    tern_json_u64(o, "index", c->index);
+    tern_choice_begin(c, o, &form);
     tern_json_begin(o, "delta", '{');
     if (!chat->spoke)
-        text(o, "role", "assistant");
+        tern_json_string(o, "role", "assistant");
     chat->spoke = true;
     return o;
 }
@@ -83,28 +113,7 @@ static void end_delta(struct tern_choice *c, struct tern_out *o, const char *fin
 {
     tern_json_end(o, '}');
     write_logprobs(c, o);
-    if (finish)
-        text(o, "finish_reason", finish);
-    else
-        tern_json_null(o, "finish_reason");
-    tern_json_end(o, '}');
-    tern_json_end(o, ']');
-    if (c->job->include_usage)
-        tern_json_null(o, "usage");
-    tern_json_end(o, '}');
-    tern_event_end(o);
-}
-
-static void write_call_head(struct tern_choice *c, const tern_part *p, struct tern_out *o)
-{
-    char id[64];
-    const struct tern_job *j = c->job;
-    snprintf(id, sizeof id, "call_%llx%llx_%u_%u", (unsigned long long)j->created,
-             (unsigned long long)j->number, c->index, p->call);
-    text(o, "id", id);
-    text(o, "type", "function");
-    tern_json_begin(o, "function", '{');
-    tern_json_text(o, "name", p->text);
+    tern_choice_end(c, o, finish, NULL);
 }
 
 static void stream_call(struct tern_choice *c, const tern_part *p, struct tern_out *o)
@@ -114,7 +123,7 @@ static void stream_call(struct tern_choice *c, const tern_part *p, struct tern_o
     tern_json_u64(o, "index", p->call);
     if (p->kind == TERN_PART_CALL) {
         write_call_head(c, p, o);
-        text(o, "arguments", "");
+        tern_json_string(o, "arguments", "");
     } else {
         tern_json_begin(o, "function", '{');
         tern_json_text(o, "arguments", p->text);
@@ -138,48 +147,7 @@ static void stream_part(struct tern_choice *c, const tern_part *p, struct tern_o
     end_delta(c, o, NULL);
 }
 
-/* --- whole: each piece is kept --- */
-
-static void keep_part(struct tern_choice *c, const tern_part *p)
-{
-    static const char opened[] = ", \"arguments\": \"", closed[] = "\"}}";
-    const uint32_t part = p->kind == TERN_PART_TEXT ? CONTENT
-                          : p->kind == TERN_PART_REASONING ? REASONING : CALLS;
-    struct tern_out *o = tern_part_begin(c, part);
-    if (p->kind == TERN_PART_CALL) {
-        tern_json_begin(o, NULL, '{');
-        write_call_head(c, p, o);
-        tern_out_put(o, opened, sizeof opened - 1);
-    } else if (p->kind == TERN_PART_CALL_END) {
-        tern_out_put(o, closed, sizeof closed - 1);
-    } else {
-        tern_json_inside(o, p->text);
-    }
-    tern_part_end(c);
-}
-
-static void write_message(struct tern_choice *c, struct tern_out *o)
-{
-    tern_json_begin(o, "message", '{');
-    text(o, "role", "assistant");
-    if (c->parts[CONTENT].size || !c->parts[CALLS].size)
-        tern_part_write(c, CONTENT, o, "content", "\"\"");
-    else
-        tern_json_null(o, "content");
-    if (c->parts[REASONING].size)
-        tern_part_write(c, REASONING, o, "reasoning_content", "\"\"");
-    if (c->parts[CALLS].size)
-        tern_part_write(c, CALLS, o, "tool_calls", "[]");
-    tern_json_end(o, '}');
-}
-
 /* --- the engine's side --- */
-
-static const char *finish_of(const struct tern_choice *c)
-{
-    const struct tern_chat *chat = c->own;
-    return chat->n_calls && strcmp(c->finish, "stop") == 0 ? "tool_calls" : c->finish;
-}
 
 static void on_event(struct tern_choice *c, const tern_event *e, struct tern_out *o)
 {
@@ -195,56 +163,30 @@ static void on_event(struct tern_choice *c, const tern_event *e, struct tern_out
         else
             keep_part(c, &part);
     }
+    if (e->kind == TERN_EVENT_DONE && chat->n_calls && strcmp(c->finish, "stop") == 0)
+        c->finish = "tool_calls";
     if (!j->stream)
         return;
     if (!chat->spoke || (e->kind == TERN_EVENT_TOKEN && c->parts[LOGPROBS].size)) {
-        text(begin_delta(c, o), "content", "");
+        tern_json_string(begin_delta(c, o), "content", "");
         end_delta(c, o, NULL);
     }
     if (e->kind == TERN_EVENT_DONE)
-        end_delta(c, begin_delta(c, o), finish_of(c));
+        end_delta(c, begin_delta(c, o), c->finish);
 }
 
 static void on_end(struct tern_job *j, struct tern_out *o)
 {
-    if (j->stream) {
-        tern_stream_end(j, o, write_head);
-        return;
-    }
-    tern_write_to(j->x, o);
-    write_head(j, o);
-    tern_json_begin(o, "choices", '[');
-    for (uint32_t i = 0; i < j->n_choices; i++) {
-        struct tern_choice *c = &j->choices[i];
-        tern_json_begin(o, NULL, '{');
-        tern_json_u64(o, "index", i);
-        write_message(c, o);
-        write_logprobs(c, o);
-        text(o, "finish_reason", finish_of(c));
-        tern_json_end(o, '}');
-    }
-    tern_json_end(o, ']');
-    tern_write_usage(j, o);
-    tern_json_end(o, '}');
-    tern_out_flush(o);
+    tern_choices_end(j, o, &form);
 }
 
 static void on_progress(struct tern_choice *c, const struct tern_progress_made *p,
                         struct tern_out *o)
 {
-    tern_event_begin(c->job, o);
-    write_head(c->job, o);
-    tern_json_begin(o, "choices", '[');
-    tern_json_begin(o, NULL, '{');
-    tern_json_u64(o, "index", c->index);
+    tern_choice_begin(c, o, &form);
     tern_json_begin(o, "delta", '{');
     tern_json_end(o, '}');
-    tern_json_null(o, "finish_reason");
-    tern_json_end(o, '}');
-    tern_json_end(o, ']');
-    tern_write_progress(p, o);
-    tern_json_end(o, '}');
-    tern_event_end(o);
+    tern_choice_end(c, o, NULL, p);
 }
 
 static const struct tern_job_kind chat_kind = {NULL, on_event, on_end, on_progress, NULL};

@@ -9,19 +9,6 @@ enum { TEXT, TOKENS, LOGPROBS, TOPS, OFFSETS };
 
 /* --- the engine's side --- */
 
-static void write_head(const struct tern_job *j, struct tern_out *o)
-{
-    char id[48];
-    const char *name = j->server->name;
-    const int n = snprintf(id, sizeof id, "cmpl-%llx%08llx", (unsigned long long)j->created,
-                           (unsigned long long)j->number);
-    tern_json_begin(o, NULL, '{');
-    tern_json_text(o, "id", (tern_text){id, (size_t)n});
-    tern_json_text(o, "object", (tern_text){"text_completion", 15});
-    tern_json_i64(o, "created", j->created);
-    tern_json_text(o, "model", (tern_text){name, strlen(name)});
-}
-
 static size_t characters(tern_text t)
 {
     size_t n = 0;
@@ -102,16 +89,12 @@ static void write_logprobs(struct tern_choice *c, struct tern_out *o)
 
 static void write_choice(struct tern_choice *c, struct tern_out *o)
 {
-    tern_json_begin(o, NULL, '{');
-    tern_json_u64(o, "index", c->index);
     tern_part_write(c, TEXT, o, "text", "\"\"");
     write_logprobs(c, o);
-    if (c->finish)
-        tern_json_text(o, "finish_reason", (tern_text){c->finish, strlen(c->finish)});
-    else
-        tern_json_null(o, "finish_reason");
-    tern_json_end(o, '}');
 }
+
+static const struct tern_choices_form form = {"cmpl", "text_completion", "text_completion",
+                                              write_choice};
 
 static void add_text(struct tern_choice *c, tern_text text)
 {
@@ -161,51 +144,23 @@ static void on_event(struct tern_choice *c, const tern_event *e, struct tern_out
     add_text(c, e->text);
     if (!j->stream)
         return;
-    tern_event_begin(j, o);
-    write_head(j, o);
-    tern_json_begin(o, "choices", '[');
+    tern_choice_begin(c, o, &form);
     write_choice(c, o);
-    tern_json_end(o, ']');
-    if (j->include_usage)
-        tern_json_null(o, "usage");
-    tern_json_end(o, '}');
-    tern_event_end(o);
+    tern_choice_end(c, o, c->finish, NULL);
 }
 
 static void on_end(struct tern_job *j, struct tern_out *o)
 {
-    if (j->stream) {
-        tern_stream_end(j, o, write_head);
-        return;
-    }
-    tern_write_to(j->x, o);
-    write_head(j, o);
-    tern_json_begin(o, "choices", '[');
-    for (uint32_t i = 0; i < j->n_choices; i++)
-        write_choice(&j->choices[i], o);
-    tern_json_end(o, ']');
-    tern_write_usage(j, o);
-    tern_json_end(o, '}');
-    tern_out_flush(o);
+    tern_choices_end(j, o, &form);
 }
 
-/* The choice as it stands: nothing was added to it. */
 static void on_progress(struct tern_choice *c, const struct tern_progress_made *p,
                         struct tern_out *o)
 {
-    tern_event_begin(c->job, o);
-    write_head(c->job, o);
-    tern_json_begin(o, "choices", '[');
-    tern_json_begin(o, NULL, '{');
-    tern_json_u64(o, "index", c->index);
-    tern_json_text(o, "text", (tern_text){"", 0});
+    tern_choice_begin(c, o, &form);
+    tern_json_string(o, "text", "");
     tern_json_null(o, "logprobs");
-    tern_json_null(o, "finish_reason");
-    tern_json_end(o, '}');
-    tern_json_end(o, ']');
-    tern_write_progress(p, o);
-    tern_json_end(o, '}');
-    tern_event_end(o);
+    tern_choice_end(c, o, NULL, p);
 }
 
 static const struct tern_job_kind completions = {NULL, on_event, on_end, on_progress, NULL};

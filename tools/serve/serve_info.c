@@ -18,11 +18,6 @@ static void end(struct tern_http_exchange *x, struct tern_out *o)
     tern_http_end(x);
 }
 
-static void put_text(struct tern_out *o, const char *key, const char *text)
-{
-    tern_json_text(o, key, (tern_text){text, strlen(text)});
-}
-
 void tern_health_now(struct tern_server *s, struct tern_http_exchange *x)
 {
     const bool ready = atomic_load(&s->ready);
@@ -31,7 +26,7 @@ void tern_health_now(struct tern_server *s, struct tern_http_exchange *x)
     struct tern_out *o = begin(s, x, ready ? 200 : 503, "application/json");
     if (ready) {
         tern_json_begin(o, NULL, '{');
-        put_text(o, "status", "ok");
+        tern_json_string(o, "status", "ok");
         tern_json_end(o, '}');
     } else {
         tern_write_error(o, 503, NULL, NULL, "the model is loading");
@@ -44,13 +39,13 @@ void tern_models_now(struct tern_server *s, struct tern_http_exchange *x)
     const tern_model_info *info = &s->session.info;
     struct tern_out *o = begin(s, x, 200, "application/json");
     tern_json_begin(o, NULL, '{');
-    put_text(o, "object", "list");
+    tern_json_string(o, "object", "list");
     tern_json_begin(o, "data", '[');
     tern_json_begin(o, NULL, '{');
-    put_text(o, "id", s->name);
-    put_text(o, "object", "model");
+    tern_json_string(o, "id", s->name);
+    tern_json_string(o, "object", "model");
     tern_json_i64(o, "created", s->created);
-    put_text(o, "owned_by", "tern");
+    tern_json_string(o, "owned_by", "tern");
     tern_json_u64(o, "max_model_len", s->session.plan.limits.n_ctx);
     tern_json_begin(o, "meta", '{');
     tern_json_u64(o, "n_vocab", info->n_vocab);
@@ -96,7 +91,7 @@ void tern_props_now(struct tern_server *s, struct tern_http_exchange *x)
     const tern_limits *limits = &s->session.plan.limits;
     struct tern_out *o = begin(s, x, 200, "application/json");
     tern_json_begin(o, NULL, '{');
-    put_text(o, "model_alias", s->name);
+    tern_json_string(o, "model_alias", s->name);
     tern_json_text(o, "model_name", s->session.info.name);
     tern_json_text(o, "architecture", s->session.info.architecture);
     tern_json_u64(o, "total_slots", limits->n_seqs);
@@ -108,7 +103,7 @@ void tern_props_now(struct tern_server *s, struct tern_http_exchange *x)
     put_token(s, o, "bos_token", s->session.info.bos);
     put_token(s, o, "eos_token", s->session.info.eos);
     tern_session_memory_json(&s->session, o, "memory");
-    put_text(o, "build_info", tern_version());
+    tern_json_string(o, "build_info", tern_version());
     tern_json_end(o, '}');
     end(x, o);
 }

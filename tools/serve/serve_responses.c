@@ -22,11 +22,6 @@ struct answer {
     char name[NAME + 1];      /* of the tool that is called */
 };
 
-static void text(struct tern_out *o, const char *key, const char *value)
-{
-    tern_json_text(o, key, (tern_text){value, strlen(value)});
-}
-
 static const char *id_of(const struct tern_job *j, const char *what, uint32_t item, char id[ID])
 {
     snprintf(id, ID, "%s_%llx%08llx%02x", what, (unsigned long long)j->created,
@@ -52,11 +47,11 @@ static void write_part(struct tern_choice *c, struct tern_out *o, const char *ke
 {
     const struct answer *a = c->job->own;
     tern_json_begin(o, key, '{');
-    text(o, "type", a->kind == TERN_PART_TEXT ? "output_text" : "reasoning_text");
+    tern_json_string(o, "type", a->kind == TERN_PART_TEXT ? "output_text" : "reasoning_text");
     if (whole)
         tern_part_copy(c, OPEN, o, "text", "\"\"");
     else
-        text(o, "text", "");
+        tern_json_string(o, "text", "");
     if (a->kind == TERN_PART_TEXT) {
         tern_json_begin(o, "annotations", '[');
         tern_json_end(o, ']');
@@ -74,21 +69,23 @@ static void write_item(struct tern_choice *c, struct tern_out *o, const char *ke
     const struct answer *a = j->own;
     const bool call = a->kind == TERN_PART_CALL;
     tern_json_begin(o, key, '{');
-    text(o, "type", call ? "function_call" : a->kind == TERN_PART_TEXT ? "message" : "reasoning");
-    text(o, "id", item_id(j, id));
-    text(o, "status", !whole ? "in_progress" : a->cut ? "incomplete" : "completed");
+    tern_json_string(o, "type", call                         ? "function_call"
+                                : a->kind == TERN_PART_TEXT ? "message"
+                                                            : "reasoning");
+    tern_json_string(o, "id", item_id(j, id));
+    tern_json_string(o, "status", !whole ? "in_progress" : a->cut ? "incomplete" : "completed");
     if (call) {
-        text(o, "call_id", id_of(j, "call", a->n_items, id));
-        text(o, "name", a->name);
+        tern_json_string(o, "call_id", id_of(j, "call", a->n_items, id));
+        tern_json_string(o, "name", a->name);
         if (whole)
             tern_part_copy(c, OPEN, o, "arguments", "\"\"");
         else
-            text(o, "arguments", "");
+            tern_json_string(o, "arguments", "");
         tern_json_end(o, '}');
         return;
     }
     if (a->kind == TERN_PART_TEXT) {
-        text(o, "role", "assistant");
+        tern_json_string(o, "role", "assistant");
     } else {
         tern_json_begin(o, "summary", '[');
         tern_json_end(o, ']');
@@ -122,24 +119,24 @@ static void write_response(struct tern_choice *c, struct tern_out *o, const char
     const struct tern_job *j = c->job;
     const bool cut = is_cut(c);
     tern_json_begin(o, key, '{');
-    text(o, "id", id_of(j, "resp", 0, id));
-    text(o, "object", "response");
+    tern_json_string(o, "id", id_of(j, "resp", 0, id));
+    tern_json_string(o, "object", "response");
     tern_json_i64(o, "created_at", j->created);
-    text(o, "status", !c->finish ? "in_progress" : cut ? "incomplete" : "completed");
+    tern_json_string(o, "status", !c->finish ? "in_progress" : cut ? "incomplete" : "completed");
     tern_json_null(o, "error");
     if (cut) {
         tern_json_begin(o, "incomplete_details", '{');
-        text(o, "reason", "max_output_tokens");
+        tern_json_string(o, "reason", "max_output_tokens");
         tern_json_end(o, '}');
     } else {
         tern_json_null(o, "incomplete_details");
     }
-    text(o, "model", j->server->name);
+    tern_json_string(o, "model", j->server->name);
     tern_part_copy(c, DONE, o, "output", "[]");
     tern_json_null(o, "previous_response_id");
     tern_json_bool(o, "store", false);
     tern_json_bool(o, "parallel_tool_calls", true);
-    text(o, "tool_choice", "auto");
+    tern_json_string(o, "tool_choice", "auto");
     tern_json_begin(o, "tools", '[');
     tern_json_end(o, ']');
     if (c->finish)
@@ -159,7 +156,7 @@ static bool begin_event(struct tern_choice *c, struct tern_out *o, const char *t
     tern_write_to(c->job->x, o);
     tern_out_print(o, "event: %s\ndata: ", type);
     tern_json_begin(o, NULL, '{');
-    text(o, "type", type);
+    tern_json_string(o, "type", type);
     tern_json_u64(o, "sequence_number", a->n_events++);
     return true;
 }
@@ -176,7 +173,7 @@ static bool begin_item_event(struct tern_choice *c, struct tern_out *o, const ch
     const struct answer *a = c->job->own;
     if (!begin_event(c, o, type))
         return false;
-    text(o, "item_id", item_id(c->job, id));
+    tern_json_string(o, "item_id", item_id(c->job, id));
     tern_json_u64(o, "output_index", a->n_items);
     if (a->kind != TERN_PART_CALL)
         tern_json_u64(o, "content_index", 0);

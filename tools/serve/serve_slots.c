@@ -53,7 +53,7 @@ static void begin(struct tern_job *j, struct tern_out *o)
     tern_json_begin(o, NULL, '{');
     tern_json_u64(o, "id_slot", a->slot);
     if (a->action != ERASE)
-        tern_json_text(o, "filename", (tern_text){a->name, strlen(a->name)});
+        tern_json_string(o, "filename", a->name);
 }
 
 static void end(struct tern_job *j, struct tern_out *o, const char *key, uint64_t from_ns)

@@ -1,7 +1,7 @@
 /* serve_write.c: JSON that endpoints have in common. */
 #include "tools/serve/serve.h"
 
-#include <string.h>
+#include <stdio.h>
 
 static bool to_exchange(void *self, const char *data, size_t n)
 {
@@ -112,13 +112,50 @@ void tern_write_usage(const struct tern_job *j, struct tern_out *o)
     tern_json_end(o, '}');
 }
 
-void tern_stream_end(struct tern_job *j, struct tern_out *o,
-                     void (*head)(const struct tern_job *j, struct tern_out *o))
+/* --- objects of choices --- */
+
+static void write_head(const struct tern_job *j, struct tern_out *o,
+                       const struct tern_choices_form *f)
+{
+    char id[48];
+    snprintf(id, sizeof id, "%s-%llx%08llx", f->id, (unsigned long long)j->created,
+             (unsigned long long)j->number);
+    tern_json_begin(o, NULL, '{');
+    tern_json_string(o, "id", id);
+    tern_json_string(o, "object", j->stream ? f->chunk : f->object);
+    tern_json_i64(o, "created", j->created);
+    tern_json_string(o, "model", j->server->name);
+    tern_json_begin(o, "choices", '[');
+}
+
+void tern_choice_begin(struct tern_choice *c, struct tern_out *o,
+                       const struct tern_choices_form *f)
+{
+    tern_event_begin(c->job, o);
+    write_head(c->job, o, f);
+    tern_json_begin(o, NULL, '{');
+    tern_json_u64(o, "index", c->index);
+}
+
+void tern_choice_end(struct tern_choice *c, struct tern_out *o, const char *finish,
+                     const struct tern_progress_made *p)
+{
+    tern_json_string(o, "finish_reason", finish);
+    tern_json_end(o, '}');
+    tern_json_end(o, ']');
+    if (p)
+        tern_write_progress(p, o);
+    if (c->job->include_usage)
+        tern_json_null(o, "usage");
+    tern_json_end(o, '}');
+    tern_event_end(o);
+}
+
+static void end_stream(struct tern_job *j, struct tern_out *o, const struct tern_choices_form *f)
 {
     if (j->include_usage) {
         tern_event_begin(j, o);
-        head(j, o);
-        tern_json_begin(o, "choices", '[');
+        write_head(j, o, f);
         tern_json_end(o, ']');
         tern_write_usage(j, o);
         tern_json_end(o, '}');
@@ -126,6 +163,29 @@ void tern_stream_end(struct tern_job *j, struct tern_out *o,
     }
     tern_event_last(j, o);
 }
+
+void tern_choices_end(struct tern_job *j, struct tern_out *o, const struct tern_choices_form *f)
+{
+    if (j->stream) {
+        end_stream(j, o, f);
+        return;
+    }
+    tern_write_to(j->x, o);
+    write_head(j, o, f);
+    for (uint32_t i = 0; i < j->n_choices; i++) {
+        tern_json_begin(o, NULL, '{');
+        tern_json_u64(o, "index", i);
+        f->whole(&j->choices[i], o);
+        tern_json_string(o, "finish_reason", j->choices[i].finish);
+        tern_json_end(o, '}');
+    }
+    tern_json_end(o, ']');
+    tern_write_usage(j, o);
+    tern_json_end(o, '}');
+    tern_out_flush(o);
+}
+
+/* --- errors --- */
 
 static const char *error_class(int status)
 {
@@ -145,23 +205,15 @@ static const char *error_class(int status)
     }
 }
 
-static void text_or_null(struct tern_out *o, const char *key, const char *text)
-{
-    if (text)
-        tern_json_text(o, key, (tern_text){text, strlen(text)});
-    else
-        tern_json_null(o, key);
-}
-
 void tern_write_error(struct tern_out *o, int status, const char *param, const char *code,
                       const char *line)
 {
     tern_json_begin(o, NULL, '{');
     tern_json_begin(o, "error", '{');
-    text_or_null(o, "message", line);
-    text_or_null(o, "type", error_class(status));
-    text_or_null(o, "param", param);
-    text_or_null(o, "code", code);
+    tern_json_string(o, "message", line);
+    tern_json_string(o, "type", error_class(status));
+    tern_json_string(o, "param", param);
+    tern_json_string(o, "code", code);
     tern_json_end(o, '}');
     tern_json_end(o, '}');
 }
