@@ -44,6 +44,7 @@ struct tern_http_conn {
     uint64_t spoke_ns;         /* when something last went out */
     struct tern_http_conn *next_free;
     uint32_t place;            /* in the list of those in use */
+    uint32_t polled;           /* in the list of poll; 0: not there */
 };
 
 struct tern_http {
@@ -58,6 +59,7 @@ struct tern_http {
     struct pollfd *polls;         /* [n_used + 2] */
     uint32_t n_used;
     _Atomic uint32_t n_open, n_busy; /* for figures */
+    uint64_t deaf_until_ns;       /* nobody is accepted; 0: they are */
     int listener, wake_in, wake_out; /* the two are a pipe */
     _Atomic uint32_t stop, drain_ms;
     uint64_t cut_ns;

@@ -1,4 +1,5 @@
 /* http_listen.c: the HTTP layer's memory, its listening socket, and how it is told to stop. */
+#include "platform/os/host.h"
 #include "tools/serve/http_conn.h"
 
 #include <errno.h>
@@ -143,16 +144,26 @@ bool tern_http_listen(struct tern_http *h, const char *host, uint16_t *port,
 }
 
 /* Without descriptors the next in line would be neither served nor refused, and poll would not
- * sleep: one is kept for this. */
-static void refuse_for_want_of_descriptors(struct tern_http *h)
+ * sleep: one is kept for this. False: it is not there, as others may take it meanwhile. */
+static bool refuse_for_want_of_descriptors(struct tern_http *h)
 {
     if (h->reserve < 0)
-        return;
+        return false;
     close(h->reserve);
     const int fd = accept(h->listener, NULL, NULL);
     if (fd >= 0)
         close(fd);
     h->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return fd >= 0;
+}
+
+/* Whoever is next in line stays there, and poll would not sleep: it looks away for a while. */
+static void look_away(struct tern_http *h)
+{
+    enum { AWAY_NS = 100000000 };
+    h->deaf_until_ns = tern_os_now_ns() + AWAY_NS;
+    if (h->reserve < 0)
+        h->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 int tern_http_accept(struct tern_http *h)
@@ -160,8 +171,11 @@ int tern_http_accept(struct tern_http *h)
     const int on = 1;
     const int fd = accept(h->listener, NULL, NULL);
     if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE)
-            refuse_for_want_of_descriptors(h);
+        const bool none = errno == EMFILE || errno == ENFILE;
+        const bool passes = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ||
+                            errno == ECONNABORTED;
+        if (none ? !refuse_for_want_of_descriptors(h) : !passes)
+            look_away(h);
         return -1;
     }
     fcntl(fd, F_SETFD, FD_CLOEXEC);

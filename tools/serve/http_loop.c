@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { CLOSING_MS = 5000, MILLION = 1000000 };
+enum { CLOSING_MS = 5000, FAILED_MS = 50, MILLION = 1000000 };
 
 #ifdef POLLRDHUP
 enum { CLIENT_LEFT = POLLRDHUP };
@@ -67,6 +67,7 @@ static void shut(struct tern_http_conn *c)
     if (c->fd >= 0)
         shutdown(c->fd, SHUT_WR);
     c->state = TERN_HTTP_CLOSING;
+    c->n_in = 0;
     c->n_thrown = 0;
     c->deadline_ns = tern_os_now_ns() + (uint64_t)CLOSING_MS * MILLION;
 }
@@ -243,6 +244,8 @@ static void expire(struct tern_http_conn *c)
 static void do_what_is_due(struct tern_http *h)
 {
     const uint64_t now = tern_os_now_ns();
+    if (h->deaf_until_ns <= now)
+        h->deaf_until_ns = 0;
     for (uint32_t i = h->n_used; i-- > 0;) {
         const uint64_t due = deadline_of(h->used[i]);
         if (due && due <= now)
@@ -255,6 +258,8 @@ static void do_what_is_due(struct tern_http *h)
 static uint64_t earliest_deadline(const struct tern_http *h)
 {
     uint64_t earliest = h->draining ? h->cut_ns : 0;
+    if (h->deaf_until_ns && (!earliest || h->deaf_until_ns < earliest))
+        earliest = h->deaf_until_ns;
     for (uint32_t i = 0; i < h->n_used; i++) {
         const uint64_t due = deadline_of(h->used[i]);
         if (due && (!earliest || due < earliest))
@@ -307,9 +312,13 @@ static size_t fill_polls(struct tern_http *h)
 {
     size_t n = 0;
     h->polls[n++] = (struct pollfd){.fd = h->wake_out, .events = POLLIN};
-    h->polls[n++] = (struct pollfd){.fd = h->free ? h->listener : -1, .events = POLLIN};
+    h->polls[n++] = (struct pollfd){.fd = h->free && !h->deaf_until_ns ? h->listener : -1,
+                                    .events = POLLIN};
     for (uint32_t i = 0; i < h->n_used; i++) {
-        const struct tern_http_conn *c = h->used[i];
+        struct tern_http_conn *c = h->used[i];
+        c->polled = c->fd >= 0 ? (uint32_t)n : 0;
+        if (c->fd < 0)
+            continue; /* poll takes no longer lists than a process may have descriptors */
         short events = (short)(c->out.size ? POLLOUT : 0);
         if (c->n_in < sizeof c->in)
             events |= POLLIN;
@@ -359,19 +368,25 @@ void tern_http_run(struct tern_http *h)
         if (drain(h))
             return;
         const size_t n = fill_polls(h);
-        const uint32_t n_used = h->n_used;
-        if (poll(h->polls, n, timeout_until(earliest_deadline(h))) < 0)
+        if (poll(h->polls, n, timeout_until(earliest_deadline(h))) < 0) {
+            if (errno != EINTR)
+                poll(NULL, 0, FAILED_MS);
             continue;
+        }
         if (h->polls[0].revents) {
             char bytes[64];
             while (read(h->wake_out, bytes, sizeof bytes) == (ssize_t)sizeof bytes)
                 ;
         }
         /* From the back: who is released is replaced by one that was looked at. */
-        for (uint32_t i = n_used; i-- > 0;)
-            if (h->polls[i + 2].revents && i < h->n_used &&
-                h->used[i]->fd == h->polls[i + 2].fd)
-                serve_one(h->used[i], h->polls[i + 2].revents);
+        for (uint32_t i = h->n_used; i-- > 0;) {
+            struct tern_http_conn *c = i < h->n_used ? h->used[i] : NULL;
+            const struct pollfd p = h->polls[c ? c->polled : 0];
+            if (!c || !c->polled || !p.revents || c->fd != p.fd)
+                continue;
+            c->polled = 0;
+            serve_one(c, p.revents);
+        }
         if (h->polls[1].revents)
             accept_some(h);
     }

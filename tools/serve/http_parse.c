@@ -52,12 +52,21 @@ static int on_url(llhttp_t *p, const char *at, size_t n)
     return keep(conn_of(p), &conn_of(p)->x.path, at, n);
 }
 
+/* A trailer says nothing that we need. */
+static int pass_trailer(struct tern_http_conn *c, size_t n)
+{
+    c->n_head_bytes += n;
+    return c->n_head_bytes > TERN_HTTP_HEAD ? refuse(c, 431, "head and trailers: too long") : 0;
+}
+
 static int on_field(llhttp_t *p, const char *at, size_t n)
 {
     struct tern_http_conn *c = conn_of(p);
     struct tern_http_exchange *x = &c->x;
-    if (c->body_known)
-        return 0; /* a trailer says nothing that we need */
+    if (c->body_known) {
+        c->in_value = c->in_value && n == 0;
+        return pass_trailer(c, n);
+    }
     if (c->in_value || x->n_headers == 0) {
         if (x->n_headers == TERN_HTTP_HEADERS)
             return refuse(c, 431, "the request has more than 100 headers");
@@ -70,9 +79,8 @@ static int on_field(llhttp_t *p, const char *at, size_t n)
 static int on_field_end(llhttp_t *p)
 {
     struct tern_http_conn *c = conn_of(p);
-    if (c->body_known)
-        return 0;
-    if (c->x.n_headers == 0 || c->in_value || c->x.headers[c->x.n_headers - 1].name.size == 0)
+    if (c->in_value || (!c->body_known && (c->x.n_headers == 0 ||
+                                           c->x.headers[c->x.n_headers - 1].name.size == 0)))
         return refuse(c, 400, "a header has no name");
     c->in_value = true;
     return 0;
@@ -82,7 +90,7 @@ static int on_value(llhttp_t *p, const char *at, size_t n)
 {
     struct tern_http_conn *c = conn_of(p);
     if (c->body_known)
-        return 0;
+        return pass_trailer(c, n);
     return keep(c, &c->x.headers[c->x.n_headers - 1].value, at, n);
 }
 
@@ -127,7 +135,7 @@ static int on_head(llhttp_t *p)
     struct tern_http_exchange *x = &c->x;
     bool expects = false;
     c->in_head = false;
-    c->body_known = true;
+    c->body_known = c->in_value = true;
     if (p->http_major != 1 || p->http_minor > 1)
         return refuse(c, 505, "HTTP/1.1 and HTTP/1.0 are understood");
     if (check_headers(c, &expects))
@@ -239,6 +247,7 @@ struct tern_http_conn *tern_http_open(struct tern_http *h, int fd)
     c->http = h;
     c->fd = fd;
     c->n_in = 0;
+    c->polled = 0;
     c->spoke_ns = tern_os_now_ns();
     c->place = h->n_used;
     h->used[h->n_used++] = c;

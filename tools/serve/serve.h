@@ -234,6 +234,8 @@ struct tern_job *tern_job_new(struct tern_server *s, struct tern_http_exchange *
 /* Ends the exchange too. */
 void tern_job_end(struct tern_job *j);
 void tern_queue_put(struct tern_server *s, struct tern_queue *q, struct tern_job *j);
+/* Ends those that wait for nobody: their client has left. Whether there were any. */
+bool tern_queues_clear(struct tern_server *s);
 /* The first; with `wait` sleeps until there is one, or the server stops. */
 struct tern_job *tern_queue_take(struct tern_server *s, struct tern_queue *q, bool wait);
 

@@ -57,7 +57,7 @@ void *tern_job_take(struct tern_job *j, size_t count, size_t item)
 {
     enum { ALIGN = 16 };
     const size_t left = j->memory.size - j->used;
-    if (count && item > (left - ALIGN) / count)
+    if (left < ALIGN || (count && item > (left - ALIGN) / count))
         return NULL;
     char *at = (char *)j->memory.data + j->used;
     j->used += (count * item + ALIGN - 1) / ALIGN * ALIGN;
@@ -126,6 +126,40 @@ void tern_queue_put(struct tern_server *s, struct tern_queue *q, struct tern_job
     q->n++;
     pthread_cond_signal(condition_of(s, q));
     pthread_mutex_unlock(&s->lock);
+}
+
+/* Those whose client has left, out of a queue and onto a list; under the lock. */
+static struct tern_job *take_left(struct tern_queue *q, struct tern_job *list)
+{
+    struct tern_job **at = &q->first;
+    q->last = NULL;
+    while (*at) {
+        struct tern_job *j = *at;
+        if (atomic_load(&j->x->gone)) {
+            *at = j->next;
+            j->next = list;
+            list = j;
+            q->n--;
+        } else {
+            q->last = j;
+            at = &j->next;
+        }
+    }
+    return list;
+}
+
+bool tern_queues_clear(struct tern_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct tern_job *list = take_left(&s->cooked, take_left(&s->raw, NULL));
+    pthread_mutex_unlock(&s->lock);
+    const bool any = list != NULL;
+    while (list) {
+        struct tern_job *j = list;
+        list = j->next;
+        tern_job_end(j);
+    }
+    return any;
 }
 
 struct tern_job *tern_queue_take(struct tern_server *s, struct tern_queue *q, bool wait)

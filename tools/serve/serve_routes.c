@@ -41,17 +41,17 @@ static bool is_path(tern_text path, const char *row)
     return path.size > n && digits == path.size && memcmp(path.data, row, n) == 0;
 }
 
-/* The route of a path and method; NULL, and whether the path is there with another method. */
-static const struct tern_route *find(const struct tern_http_exchange *x, bool *known)
+/* The route of a path and method; NULL, and with what methods the path is there, or NULL. */
+static const struct tern_route *find(const struct tern_http_exchange *x, const char **methods)
 {
-    *known = false;
+    *methods = NULL;
     for (const struct tern_route *r = tern_routes; r->path; r++) {
         if (!is_path(x->path, r->path))
             continue;
         if (tern_http_is(x->method, r->method) ||
             (strcmp(r->method, "GET") == 0 && tern_http_is(x->method, "HEAD")))
             return r;
-        *known = true;
+        *methods = strcmp(r->method, "GET") == 0 ? "GET, HEAD" : r->method;
     }
     return NULL;
 }
@@ -84,18 +84,24 @@ static void refuse(struct tern_server *s, struct tern_http_exchange *x, int stat
     tern_http_end(x);
 }
 
+static void refuse_method(struct tern_server *s, struct tern_http_exchange *x, const char *methods)
+{
+    tern_http_add_header(x, "Allow", methods);
+    refuse(s, x, 405, NULL, "the path is there, but not with this method");
+}
+
 void tern_routes_handle(void *self, struct tern_http_exchange *x)
 {
     struct tern_server *s = self;
-    bool known;
+    const char *methods;
     if (!tern_guard_admits(s, x))
         return;
-    const struct tern_route *r = find(x, &known);
+    const struct tern_route *r = find(x, &methods);
     struct tern_job *j = NULL;
     if (!(r && r->open) && !tern_guard_has_key(s, x))
         refuse(s, x, 401, "invalid_api_key", "a valid API key needed: Authorization: Bearer KEY");
-    else if (!r && known)
-        refuse(s, x, 405, NULL, "the path is there, but not with this method");
+    else if (!r && methods)
+        refuse_method(s, x, methods);
     else if (!r)
         refuse(s, x, 404, NULL, "there is no such path");
     else if (!atomic_load(&s->ready) && !r->early)
@@ -104,7 +110,8 @@ void tern_routes_handle(void *self, struct tern_http_exchange *x)
         r->now(s, x);
     else if (r->takes_json && !is_json(x))
         refuse(s, x, 415, NULL, "Content-Type: application/json needed");
-    else if (!(j = tern_job_new(s, x, r)))
+    else if (!(j = tern_job_new(s, x, r)) &&
+             !(tern_queues_clear(s) && (j = tern_job_new(s, x, r))))
         refuse(s, x, 429, "queue_full", "as many requests wait as may; try again later");
     else
         tern_queue_put(s, &s->raw, j);

@@ -1,0 +1,152 @@
+"""A tern serve that is used in ways that nobody means well with, and what must hold then.
+
+    check_abuse.py TERN TINY
+"""
+import json
+import pathlib
+import resource
+import sys
+import threading
+import time
+
+from harness import run, tiny_model
+from server import Server
+
+tern, tiny = sys.argv[1], pathlib.Path(sys.argv[2])
+MODEL = tiny_model(tiny, "llama-q8_0.gguf")
+COMPLETIONS, CHATS = "/v1/completions", "/v1/chat/completions"
+LONG = {"prompt": "the sea", "max_tokens": 29000, "ignore_eos": True, "stream": True}
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def begin(s, body):
+    c = s.socket()
+    text = json.dumps(body).encode()
+    c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
+              b"\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+    return c
+
+
+def begin_and_read(s, body):
+    """A stream that runs, since somebody reads it, until its socket is closed."""
+    c = begin(s, body)
+    assert c.recv(100).startswith(b"HTTP/1.1 200")
+
+    def read():
+        try:
+            while c.recv(65536):
+                pass
+        except OSError:
+            pass
+    threading.Thread(target=read, daemon=True).start()
+    return c
+
+
+def ticks(s):
+    fields = open(f"/proc/{s.process.pid}/stat").read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def limit_descriptors(s, n):
+    hard = resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (n, hard))
+
+
+def gives_places_in_the_queue_to_those_who_are_there(_):
+    """Clients that left hold none, also behind one that waits."""
+    s = Server(tern, tiny / "llama-deep.gguf", "-c", 30000, "-np", 1, "--queue", 4)
+    runs, waits = begin_and_read(s, LONG), begin(s, LONG)
+    for _ in range(8):
+        time.sleep(0.02)
+        c = begin(s, LONG)
+        time.sleep(0.02)
+        c.close()
+    new = begin(s, LONG)
+    new.settimeout(0.5)
+    try:
+        got = new.recv(100)
+        assert False, got
+    except TimeoutError:
+        pass
+    assert s.metric("sequences_running") == 1
+    runs.close()
+    assert waits.recv(100).startswith(b"HTTP/1.1 200")
+    waits.close()
+    new.settimeout(20)
+    assert new.recv(100).startswith(b"HTTP/1.1 200")
+    new.close()
+    assert s.stop() == 0
+
+
+def takes_no_more_memory_than_a_request_has(s):
+    """What tools leave of it, down to nothing, is all that there is for the rest."""
+    def message(n):
+        tool = {"type": "function", "function": {"name": "f", "x": "a" * n, "parameters": {}}}
+        status, _, answer = s.post(CHATS, {"messages": [{"role": "user", "content": "a"}],
+                                           "tools": [tool], "max_tokens": 1})
+        return status, answer["error"]["message"]
+    fits, too_much = 100000, 1000000
+    while too_much - fits > 16:
+        middle = (fits + too_much) // 2
+        if message(middle) == (413, "tools: more than this server keeps"):
+            too_much = middle
+        else:
+            fits = middle
+    for n in range(too_much - 64, too_much + 16, 8):
+        assert message(n)[0] == 413, (n - too_much, message(n))
+
+
+def goes_on_where_descriptors_are_few(_):
+    s = Server(tern, tiny / "llama-deep.gguf", "-c", 30000, "-np", 1)
+    runs, waits = begin_and_read(s, LONG), begin(s, LONG)
+    limit_descriptors(s, 48)
+    left = [begin(s, LONG) for _ in range(30)]
+    time.sleep(0.2)
+    [c.close() for c in left]
+    time.sleep(0.1)
+    held = [s.socket(2) for _ in range(30)]
+    held[0].sendall(HEALTH)
+    assert held[0].recv(15) == b"HTTP/1.1 200 OK"
+    runs.close()
+    waits.close()
+    time.sleep(0.3)
+    limit_descriptors(s, 1)
+    more = [s.socket(2) for _ in range(4)]
+    begun = ticks(s)
+    time.sleep(0.5)
+    assert ticks(s) - begun < 10, ticks(s) - begun
+    limit_descriptors(s, 1024)
+    [c.close() for c in held + more]
+    time.sleep(0.2)
+    assert s.ask("GET", "/health")[0] == 200 and s.stop() == 0
+
+
+def bounds_trailers(s):
+    head = (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n11\r\n{\"content\":\"abc\"}\r\n0\r\n")
+    end = b"\r\n" + HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    got = s.raw(head + b"Some: thing\r\nElse: \r\nContent-Length: 7\r\n" + end)
+    assert got.count(b"HTTP/1.1 200 OK") == 2, got
+    for status, trailers in ((b"431", b"X: " + b"y" * 20000 + b"\r\n"),
+                             (b"431", b"Name: value\r\n" * 2000),
+                             (b"400", b": y\r\n"), (b"400", b"A: b\r\n: y\r\n"),
+                             (b"400", b"A: b\n")):
+        got = s.raw(head + trailers + end)
+        assert got.startswith(b"HTTP/1.1 " + status), (trailers[:20], got)
+        assert got.count(b"HTTP/1.1 ") == 1, (trailers[:20], got)
+
+
+def names_the_methods_that_a_path_has(s):
+    for method, path, allow in (("POST", "/health", "GET, HEAD"), ("PUT", COMPLETIONS, "POST"),
+                                ("HEAD", CHATS, "POST"), ("GET", "/slots/0", "POST"),
+                                ("DELETE", "/slots", "GET, HEAD")):
+        status, headers, _ = s.ask(method, path)
+        assert (status, headers["Allow"]) == (405, allow), (method, path, status, headers["Allow"])
+
+
+TESTS = [gives_places_in_the_queue_to_those_who_are_there, takes_no_more_memory_than_a_request_has,
+         goes_on_where_descriptors_are_few, bounds_trailers, names_the_methods_that_a_path_has]
+
+if __name__ == "__main__":
+    server = Server(tern, MODEL, "-c", 2048, "-np", 2, "--chat-template", "chatml")
+    sys.exit(run(TESTS, server, sys.argv[3:]) > 0)
