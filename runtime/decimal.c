@@ -241,6 +241,16 @@ static size_t put_special(double x, char *out)
     return strlen(s);
 }
 
+/* A zero has a sign too. */
+static size_t put_sign(double *x, char *out)
+{
+    uint64_t u;
+    memcpy(&u, x, 8);
+    out[0] = '-';
+    *x = u >> 63 ? -*x : *x;
+    return u >> 63;
+}
+
 /* 0.digits * 10^point, with at least `after` digits behind the point. */
 static size_t put_plain(char *out, const char *digits, int n, int point, int after)
 {
@@ -261,12 +271,7 @@ size_t tern_decimal_repr(double x, char out[TERN_DECIMAL_CAP])
 {
     if (x != x || x > DBL_MAX || x < -DBL_MAX)
         return put_special(x, out);
-    uint64_t u;
-    memcpy(&u, &x, 8);
-    size_t at = u >> 63;
-    if (at)
-        out[0] = '-';
-    x = u >> 63 ? -x : x;
+    size_t at = put_sign(&x, out);
     if (x == 0) {
         memcpy(out + at, "0.0", 3);
         return at + 3;
@@ -303,12 +308,7 @@ size_t tern_decimal_fixed(double x, int after, char out[TERN_DECIMAL_CAP])
 {
     if (x != x || x > DBL_MAX || x < -DBL_MAX)
         return put_special(x, out);
-    uint64_t u;
-    memcpy(&u, &x, 8);
-    size_t at = u >> 63;
-    if (at)
-        out[0] = '-';
-    x = u >> 63 ? -x : x;
+    size_t at = put_sign(&x, out);
     char digits[TERN_DECIMAL_DIGITS + 1];
     int point = 0, n = 0;
     if (x > 0) {

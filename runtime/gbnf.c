@@ -34,7 +34,7 @@ bool tern_gbnf_wrong_rule(struct tern_gbnf *b, uint32_t rule, const char *what)
     const tern_text name = b->rules[rule].name;
     struct tern_writer w = {(char[160]){0}, 160 - 1, 0};
     tern_write(&w, "rule %t %s", name, what);
-    w.out[w.n < w.cap ? w.n : w.cap] = '\0';
+    tern_write_end(&w);
     return tern_gbnf_wrong(b, b->rules[rule].at, w.out);
 }
 

@@ -14,12 +14,10 @@
 bool tern_jinja_refuse(struct tern_jinja_compiler *c, uint32_t line, const char *format, ...)
 {
     char reason[180];
-    struct tern_writer w = {reason, sizeof reason - 1, 0};
     va_list args;
     va_start(args, format);
-    tern_write_format(&w, format, args);
+    tern_write_line(reason, sizeof reason, format, args);
     va_end(args);
-    reason[w.n < w.cap ? w.n : w.cap] = '\0';
     if (!c->failed)
         tern_fail(c->err, TERN_BAD_MODEL, "template line %u: %s", (uint64_t)line, reason);
     c->failed = true;

@@ -15,12 +15,10 @@ typedef const struct tern_jinja_code *code_at;
 bool tern_jinja_fail(machine *m, const char *format, ...)
 {
     char reason[200];
-    struct tern_writer w = {reason, sizeof reason - 1, 0};
     va_list args;
     va_start(args, format);
-    tern_write_format(&w, format, args);
+    tern_write_line(reason, sizeof reason, format, args);
     va_end(args);
-    reason[w.n < w.cap ? w.n : w.cap] = '\0';
     const uint32_t line = m->pc ? m->t->code[m->pc - 1].line : 0;
     if (!m->failed && line)
         tern_fail(&m->error, TERN_BAD_MODEL, "template line %u: %s", (uint64_t)line, reason);

@@ -23,7 +23,7 @@ const struct tern_recipe *tern_recipe_find(tern_text architecture, tern_error *e
     struct tern_writer w = {known, sizeof known - 1, 0};
     for (size_t i = 0; i < N_RECIPES; i++)
         tern_write(&w, i ? ", %s" : "%s", recipes[i].architecture);
-    known[w.n < w.cap ? w.n : w.cap] = '\0';
+    tern_write_end(&w);
     if (architecture.size == 0)
         tern_fail(err, TERN_BAD_MODEL, "general.architecture: the key is missing");
     else
@@ -106,6 +106,37 @@ struct tern_rope tern_recipe_rope(struct tern_builder *b, enum tern_rope_style s
 }
 
 /* --- what else recipes share --- */
+
+/* Slots are numbered as they are asked for. */
+struct tern_recipe_slots tern_recipe_make_slots(struct tern_builder *b, bool has_z)
+{
+    const struct tern_hparams *p = &b->model->hparams;
+    struct tern_recipe_slots s = {.z = -1};
+    s.h = tern_b_slot(b, "h", p->n_embd);
+    s.x = tern_b_slot(b, "x", p->n_embd);
+    s.q = tern_b_slot(b, "q", p->n_heads * p->k_dim);
+    s.k = tern_b_slot(b, "k", p->n_kv_heads * p->k_dim);
+    s.v = tern_b_slot(b, "v", p->n_kv_heads * p->v_dim);
+    s.o = tern_b_slot(b, "o", p->n_heads * p->v_dim);
+    s.y = tern_b_slot(b, "y", p->n_embd);
+    if (has_z)
+        s.z = tern_b_slot(b, "z", p->n_embd);
+    s.gate = tern_b_slot(b, "gate", p->n_ff);
+    s.up = tern_b_slot(b, "up", p->n_ff);
+    return s;
+}
+
+tern_slot_id tern_recipe_output(struct tern_builder *b, const struct tern_recipe_slots *s,
+                                tern_weight_id embedding)
+{
+    const struct tern_hparams *p = &b->model->hparams;
+    tern_b_layer(b, UINT16_MAX);
+    const tern_slot_id logits = tern_b_slot(b, "logits", p->n_vocab);
+    tern_b_rms_norm(b, s->x, s->h, tern_b_vector(b, "output_norm.weight", p->n_embd));
+    const tern_weight_id output = tern_b_maybe_matrix(b, "output.weight", p->n_vocab, p->n_embd);
+    tern_b_matmul(b, logits, s->x, output < 0 ? embedding : output, -1);
+    return logits;
+}
 
 float tern_recipe_attention_scale(struct tern_builder *b, uint32_t head_dim)
 {

@@ -137,6 +137,18 @@ void tern_write(struct tern_writer *w, const char *format, ...)
     va_end(args);
 }
 
+void tern_write_end(struct tern_writer *w)
+{
+    w->out[w->n < w->cap ? w->n : w->cap] = '\0';
+}
+
+void tern_write_line(char *out, size_t size, const char *format, va_list args)
+{
+    struct tern_writer w = {out, size - 1, 0};
+    tern_write_format(&w, format, args);
+    tern_write_end(&w);
+}
+
 tern_text tern_text_of(const char *s)
 {
     return (tern_text){s, strlen(s)};

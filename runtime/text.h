@@ -15,6 +15,10 @@ struct tern_writer { char *out; size_t cap, n; }; /* n may pass cap: that much w
 void tern_write_bytes(struct tern_writer *w, const char *data, size_t size);
 void tern_write_format(struct tern_writer *w, const char *format, va_list args); /* error.h's */
 void tern_write(struct tern_writer *w, const char *format, ...);
+/* A zero behind it all, or at cap where that was passed: one byte more is the buffer's. */
+void tern_write_end(struct tern_writer *w);
+/* A text of its own with a zero behind it, cut to size bytes. */
+void tern_write_line(char *out, size_t size, const char *format, va_list args);
 
 tern_text tern_text_of(const char *s);
 bool tern_text_is(tern_text a, const char *s);

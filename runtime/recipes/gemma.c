@@ -15,29 +15,10 @@
 
 #include <math.h>
 
-struct slots { tern_slot_id h, x, q, k, v, o, y, z, gate, up; };
-
 /* What differs between the layers that see a window and those that see all. */
 struct sight { uint32_t rope, window; };
 
-static struct slots make_slots(struct tern_builder *b)
-{
-    const struct tern_hparams *p = &b->model->hparams;
-    return (struct slots){
-        .h = tern_b_slot(b, "h", p->n_embd),
-        .x = tern_b_slot(b, "x", p->n_embd),
-        .q = tern_b_slot(b, "q", p->n_heads * p->k_dim),
-        .k = tern_b_slot(b, "k", p->n_kv_heads * p->k_dim),
-        .v = tern_b_slot(b, "v", p->n_kv_heads * p->v_dim),
-        .o = tern_b_slot(b, "o", p->n_heads * p->v_dim),
-        .y = tern_b_slot(b, "y", p->n_embd),
-        .z = tern_b_slot(b, "z", p->n_embd),
-        .gate = tern_b_slot(b, "gate", p->n_ff),
-        .up = tern_b_slot(b, "up", p->n_ff),
-    };
-}
-
-static void attention(struct tern_builder *b, const struct slots *s, struct sight sight,
+static void attention(struct tern_builder *b, const struct tern_recipe_slots *s, struct sight sight,
                       float scale, float cap)
 {
     const struct tern_hparams *p = &b->model->hparams;
@@ -62,7 +43,7 @@ static void attention(struct tern_builder *b, const struct slots *s, struct sigh
     tern_b_add(b, s->h, s->h, s->z);
 }
 
-static void feed_forward(struct tern_builder *b, const struct slots *s)
+static void feed_forward(struct tern_builder *b, const struct tern_recipe_slots *s)
 {
     const uint32_t n_embd = b->model->hparams.n_embd, n_ff = b->model->hparams.n_ff;
     tern_b_rms_norm(b, s->x, s->h, tern_b_vector(b, "blk.%u.ffn_norm.weight", n_embd));
@@ -120,7 +101,7 @@ void tern_recipe_gemma3(struct tern_builder *b)
     /* The 27B alone, known by its 62 layers, scales by n_embd / n_heads. */
     const float scale = tern_recipe_attention_scale(
         b, p->n_layers == 62 ? p->n_embd / p->n_heads : p->k_dim);
-    struct slots s = make_slots(b);
+    struct tern_recipe_slots s = tern_recipe_make_slots(b, true);
 
     const tern_weight_id embedding = tern_b_matrix(b, "token_embd.weight", p->n_vocab, p->n_embd);
     tern_b_embed(b, s.h, embedding, sqrtf((float)p->n_embd));
@@ -132,11 +113,7 @@ void tern_recipe_gemma3(struct tern_builder *b)
             s.h = tern_recipe_logit_rows(b, s.h);
         feed_forward(b, &s);
     }
-    tern_b_layer(b, UINT16_MAX);
-    const tern_slot_id logits = tern_b_slot(b, "logits", p->n_vocab);
-    tern_b_rms_norm(b, s.x, s.h, tern_b_vector(b, "output_norm.weight", p->n_embd));
-    const tern_weight_id output = tern_b_maybe_matrix(b, "output.weight", p->n_vocab, p->n_embd);
-    tern_b_matmul(b, logits, s.x, output < 0 ? embedding : output, -1);
+    const tern_slot_id logits = tern_recipe_output(b, &s, embedding);
     if (final_cap > 0)
         tern_b_softcap(b, logits, final_cap);
 }

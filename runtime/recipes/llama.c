@@ -9,24 +9,6 @@
  * The converter has permuted the rows of Wq and Wk so that pairs that rotate lie side by side. */
 #include "runtime/recipe.h"
 
-struct slots { tern_slot_id h, x, q, k, v, o, y, gate, up; };
-
-static struct slots make_slots(struct tern_builder *b)
-{
-    const struct tern_hparams *p = &b->model->hparams;
-    return (struct slots){
-        .h = tern_b_slot(b, "h", p->n_embd),
-        .x = tern_b_slot(b, "x", p->n_embd),
-        .q = tern_b_slot(b, "q", p->n_heads * p->k_dim),
-        .k = tern_b_slot(b, "k", p->n_kv_heads * p->k_dim),
-        .v = tern_b_slot(b, "v", p->n_kv_heads * p->v_dim),
-        .o = tern_b_slot(b, "o", p->n_heads * p->v_dim),
-        .y = tern_b_slot(b, "y", p->n_embd),
-        .gate = tern_b_slot(b, "gate", p->n_ff),
-        .up = tern_b_slot(b, "up", p->n_ff),
-    };
-}
-
 /* Weights are numbered as they are asked for, and arguments of one call come in any order. */
 static void linear(struct tern_builder *b, int16_t dst, int16_t src, const char *weight,
                    const char *bias, uint32_t n_out, uint32_t n_in)
@@ -35,7 +17,8 @@ static void linear(struct tern_builder *b, int16_t dst, int16_t src, const char 
     tern_b_matmul(b, dst, src, tern_b_matrix(b, weight, n_out, n_in), biases);
 }
 
-static void attention(struct tern_builder *b, const struct slots *s, uint32_t rope, float scale)
+static void attention(struct tern_builder *b, const struct tern_recipe_slots *s, uint32_t rope,
+                      float scale)
 {
     const struct tern_hparams *p = &b->model->hparams;
     const uint32_t q_dim = p->n_heads * p->k_dim, k_dim = p->n_kv_heads * p->k_dim,
@@ -53,7 +36,7 @@ static void attention(struct tern_builder *b, const struct slots *s, uint32_t ro
     tern_b_add(b, s->h, s->h, s->y);
 }
 
-static void feed_forward(struct tern_builder *b, const struct slots *s)
+static void feed_forward(struct tern_builder *b, const struct tern_recipe_slots *s)
 {
     const uint32_t n_embd = b->model->hparams.n_embd, n_ff = b->model->hparams.n_ff;
     tern_b_rms_norm(b, s->x, s->h, tern_b_vector(b, "blk.%u.ffn_norm.weight", n_embd));
@@ -72,7 +55,7 @@ void tern_recipe_llama(struct tern_builder *b)
     rotation.factors = tern_b_maybe_vector(b, "rope_freqs.weight", rotation.n_rot / 2);
     const uint32_t rope = tern_b_rope(b, &rotation);
     const float scale = tern_recipe_attention_scale(b, p->k_dim);
-    struct slots s = make_slots(b);
+    struct tern_recipe_slots s = tern_recipe_make_slots(b, false);
 
     const tern_weight_id embedding = tern_b_matrix(b, "token_embd.weight", p->n_vocab, p->n_embd);
     tern_b_embed(b, s.h, embedding, 1);
@@ -83,9 +66,5 @@ void tern_recipe_llama(struct tern_builder *b)
             s.h = tern_recipe_logit_rows(b, s.h);
         feed_forward(b, &s);
     }
-    tern_b_layer(b, UINT16_MAX);
-    const tern_slot_id logits = tern_b_slot(b, "logits", p->n_vocab);
-    tern_b_rms_norm(b, s.x, s.h, tern_b_vector(b, "output_norm.weight", p->n_embd));
-    const tern_weight_id output = tern_b_maybe_matrix(b, "output.weight", p->n_vocab, p->n_embd);
-    tern_b_matmul(b, logits, s.x, output < 0 ? embedding : output, -1);
+    (void)tern_recipe_output(b, &s, embedding);
 }
