@@ -7,6 +7,7 @@
 /* serve_info.c: of the server and its model; on the loop's thread. */
 void tern_health_now(struct tern_server *s, struct tern_http_exchange *x);
 void tern_models_now(struct tern_server *s, struct tern_http_exchange *x);
+void tern_model_now(struct tern_server *s, struct tern_http_exchange *x);
 void tern_props_now(struct tern_server *s, struct tern_http_exchange *x);
 void tern_slots_now(struct tern_server *s, struct tern_http_exchange *x);
 void tern_metrics_now(struct tern_server *s, struct tern_http_exchange *x);

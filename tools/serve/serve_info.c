@@ -34,13 +34,9 @@ void tern_health_now(struct tern_server *s, struct tern_http_exchange *x)
     end(x, o);
 }
 
-void tern_models_now(struct tern_server *s, struct tern_http_exchange *x)
+static void put_model(const struct tern_server *s, struct tern_out *o)
 {
     const tern_model_info *info = &s->session.info;
-    struct tern_out *o = begin(s, x, 200, "application/json");
-    tern_json_begin(o, NULL, '{');
-    tern_json_string(o, "object", "list");
-    tern_json_begin(o, "data", '[');
     tern_json_begin(o, NULL, '{');
     tern_json_string(o, "id", s->name);
     tern_json_string(o, "object", "model");
@@ -55,8 +51,54 @@ void tern_models_now(struct tern_server *s, struct tern_http_exchange *x)
     tern_json_u64(o, "size", info->weight_bytes);
     tern_json_end(o, '}');
     tern_json_end(o, '}');
+}
+
+void tern_models_now(struct tern_server *s, struct tern_http_exchange *x)
+{
+    struct tern_out *o = begin(s, x, 200, "application/json");
+    tern_json_begin(o, NULL, '{');
+    tern_json_string(o, "object", "list");
+    tern_json_begin(o, "data", '[');
+    put_model(s, o);
     tern_json_end(o, ']');
     tern_json_end(o, '}');
+    end(x, o);
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Whether a path's end, whose bytes may be written as %XX, spells a name. */
+static bool spells(tern_text end, const char *name)
+{
+    size_t i = 0;
+    for (; i < end.size && *name; name++) {
+        int byte = (unsigned char)end.data[i++];
+        if (byte == '%' && i + 2 <= end.size) {
+            const int high = hex_digit(end.data[i]), low = hex_digit(end.data[i + 1]);
+            byte = high < 0 || low < 0 ? -1 : high * 16 + low;
+            i += 2;
+        }
+        if (byte != (unsigned char)*name)
+            return false;
+    }
+    return i == end.size && !*name;
+}
+
+/* The one that there is, by its name; of the end of a path alone. */
+void tern_model_now(struct tern_server *s, struct tern_http_exchange *x)
+{
+    const size_t from = sizeof "/v1/models/" - 1;
+    const bool known = spells((tern_text){x->path.data + from, x->path.size - from}, s->name);
+    struct tern_out *o = begin(s, x, known ? 200 : 404, "application/json");
+    if (known)
+        put_model(s, o);
+    else
+        tern_write_error(o, 404, "model", "model_not_found",
+                         "there is no such model; GET /v1/models names the one that there is");
     end(x, o);
 }
 

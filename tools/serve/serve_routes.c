@@ -9,6 +9,7 @@ const struct tern_route tern_routes[] = {
     {"GET", "/health", true, true, tern_health_now, NULL, false, false},
     {"GET", "/v1/health", true, true, tern_health_now, NULL, false, false},
     {"GET", "/v1/models", false, true, tern_models_now, NULL, false, false},
+    {"GET", "/v1/models/*", false, true, tern_model_now, NULL, false, false},
     {"GET", "/models", false, true, tern_models_now, NULL, false, false},
     {"GET", "/props", false, false, tern_props_now, NULL, false, false},
     {"GET", "/slots", false, false, tern_slots_now, NULL, false, false},
@@ -29,10 +30,12 @@ const struct tern_route tern_routes[] = {
     {NULL, NULL, false, false, NULL, NULL, false, false},
 };
 
-/* A row's path; # at its end is a number. */
+/* A row's path; # at its end is a number, * any text. */
 static bool is_path(tern_text path, const char *row)
 {
     const size_t n = strlen(row) - 1;
+    if (row[n] == '*')
+        return path.size > n && memcmp(path.data, row, n) == 0;
     if (row[n] != '#')
         return tern_http_is(path, row);
     size_t digits = n;
