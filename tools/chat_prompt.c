@@ -291,6 +291,48 @@ static void describe_tools(json_t *messages, const json_t *tools)
                                                      all));
 }
 
+/* Calls of tools as text behind the content, as describe_tools asks for them. */
+static void write_calls(json_t *messages)
+{
+    size_t i, k;
+    json_t *message;
+    const json_t *call;
+    json_array_foreach(messages, i, message) {
+        const json_t *calls = json_object_get(message, "tool_calls");
+        const char *said = json_string_value(json_object_get(message, "content"));
+        if (json_array_size(calls) == 0)
+            continue;
+        json_t *text = json_string(said ? said : "");
+        json_array_foreach(calls, k, call) {
+            char *spec = json_dumps(json_object_get(call, "function"), 0);
+            json_t *longer = json_sprintf("%s%s<tool_call>%s</tool_call>",
+                                          json_string_value(text),
+                                          json_string_length(text) ? "\n" : "",
+                                          spec ? spec : "{}");
+            tern_json_drop(spec);
+            json_decref(text);
+            text = longer;
+        }
+        json_object_set_new(message, "content", text);
+    }
+}
+
+/* Content that is not there becomes an empty one; whether there was such. */
+static bool fill_content(json_t *messages)
+{
+    size_t i;
+    json_t *message;
+    bool any = false;
+    json_array_foreach(messages, i, message) {
+        const json_t *content = json_object_get(message, "content");
+        if (content && !json_is_null(content))
+            continue;
+        any = true;
+        json_object_set_new(message, "content", json_string(""));
+    }
+    return any;
+}
+
 /* Whether the template writes the text of a list of parts, and not the list. */
 static bool takes_parts(const struct tern_chat_template *t)
 {
@@ -333,10 +375,14 @@ bool tern_chat_render(const struct tern_chat_template *t, struct tern_chat_reque
         rename_developer(r->messages);
     if (r->adapt && r->tools && json_array_size(r->tools) && !mentions(t, "tools"))
         describe_tools(r->messages, r->tools);
+    if (r->adapt && !mentions(t, "tool_calls"))
+        write_calls(r->messages);
     if (render_once(t, r, out, line))
         return true;
     if (!r->adapt)
         return false;
+    if (fill_content(r->messages) && render_once(t, r, out, line))
+        return true;
     turn_arguments(r->messages, false);
     return render_once(t, r, out, line);
 }
