@@ -3,12 +3,13 @@
  * Arguments of tool calls come as text and are objects to a template. What else a template may
  * not take as it is sent is only changed where the caller asks for it (adapt): arguments it
  * raises on are given as text, lists of text parts it does not go through become one text, the
- * role developer that it does not know becomes system, and tools that it does not know are
- * described in the system message. */
+ * role developer that it does not know becomes system, tools that it does not know are described
+ * in the system message and calls of them written out, and content that it misses is empty. */
 #ifndef TERN_CHAT_PROMPT_H
 #define TERN_CHAT_PROMPT_H
 
 #include "tools/args.h"
+#include "tools/out.h"
 
 #include <jansson.h>
 
@@ -28,7 +29,11 @@ struct tern_chat_request {
     bool adapt;
 };
 
-struct tern_chat_prompt { tern_memory scratch; tern_rendered rendered; };
+struct tern_chat_prompt {
+    tern_memory scratch;
+    tern_rendered rendered;
+    bool goes_on, thinks; /* it ends in the assistant's message, and inside of its reasoning */
+};
 
 /* The template of a file, a built-in name, or (NULL) the model's own. */
 bool tern_chat_template_open(struct tern_chat_template *t, const tern_model *model,
@@ -38,6 +43,11 @@ bool tern_chat_render(const struct tern_chat_template *t, struct tern_chat_reque
                       struct tern_chat_prompt *out, char line[TERN_ARGS_LINE]);
 /* The flags that its tokens are made with: no second BOS before one that the template writes. */
 uint32_t tern_chat_flags(const struct tern_chat_template *t, const struct tern_chat_prompt *p);
+/* chat_continue.c: whether a conversation ends with a message of the assistant's, without calls,
+ * that an answer can go on with; and what it holds behind the prompt of the messages before it. */
+bool tern_chat_can_go_on(const json_t *messages);
+bool tern_chat_go_on(struct tern_chat_prompt *prompt, const json_t *message,
+                     const tern_reply_options *tags, char line[TERN_ARGS_LINE]);
 void tern_chat_prompt_free(struct tern_chat_prompt *p);
 /* What --variables gives; NULL: it was not given. */
 bool tern_chat_check_variables(const char *text, char line[TERN_ARGS_LINE]);

@@ -327,7 +327,10 @@ static bool prepare_reply(struct tern_call *c, struct tern_reply_plan *p, json_t
     report_dropped(c, &p->dropped);
     if (!tern_messages_render(c, p->tools, p->variables, &prompt))
         return false;
-    tern_reply_plan_prompt(p, prompt.rendered.text);
+    if (prompt.goes_on)
+        p->reader.thinks = prompt.thinks;
+    else
+        tern_reply_plan_prompt(p, prompt.rendered.text);
     tern_reply_plan_options(p, &c->job->options);
     const bool ok = open_readers(c, &p->reader) &&
                     tern_prompts_rendered(c, 0, &prompt.rendered,

@@ -125,28 +125,64 @@ bool tern_messages_check(struct tern_call *c, json_t **tools)
     return true;
 }
 
+/* Whether the last message is to be continued: as llama-server has it, where it is the assistant's,
+ * unless a new one is asked for; as vLLM has it, where that is said. */
+static bool read_ending(struct tern_call *c, bool *generation, bool *goes_on)
+{
+    const json_t *said = json_object_get(c->body, "continue_final_message");
+    const json_t *new_one = json_object_get(c->body, "add_generation_prompt");
+    const bool can = tern_chat_can_go_on(json_object_get(c->body, "messages"));
+    *generation = true;
+    *goes_on = can && !json_is_true(new_one);
+    if (!tern_field_bool(c, "add_generation_prompt", generation) ||
+        !tern_field_bool(c, "continue_final_message", goes_on))
+        return false;
+    if (json_is_true(said) && !can)
+        return wrong(c, "continue_final_message", "a last message of the assistant's, behind "
+                     "others and without tool_calls,");
+    if (json_is_true(said) && json_is_true(new_one))
+        return wrong(c, "continue_final_message", "add_generation_prompt: false");
+    return true;
+}
+
+static bool render(struct tern_call *c, struct tern_chat_request *r, const json_t *last,
+                   struct tern_chat_prompt *out)
+{
+    char line[TERN_ARGS_LINE] = "";
+    tern_reply_options tags;
+    const struct tern_chat_template *t = &c->server->chat;
+    tern_reply_detect(t->source, &tags);
+    return (tern_chat_render(t, r, out, line) &&
+            (!last || tern_chat_go_on(out, last, &tags, line))) ||
+           tern_call_fail(c, 400, "messages", NULL, "%s", line);
+}
+
 bool tern_messages_render(struct tern_call *c, json_t *tools, json_t *variables,
                           struct tern_chat_prompt *out)
 {
-    char line[TERN_ARGS_LINE] = "";
-    json_t *given = json_object_get(c->body, "chat_template_kwargs");
-    bool generation = true;
+    json_t *given = json_object_get(c->body, "chat_template_kwargs"), *last = NULL;
+    json_t *messages = json_object_get(c->body, "messages");
+    bool generation, goes_on;
     if (given && !json_is_null(given) && !json_is_object(given))
         return wrong(c, "chat_template_kwargs", "an object");
-    if (!tern_field_bool(c, "add_generation_prompt", &generation))
+    if (!read_ending(c, &generation, &goes_on))
         return false;
+    if (goes_on) {
+        last = json_incref(json_array_get(messages, json_array_size(messages) - 1));
+        json_array_remove(messages, json_array_size(messages) - 1);
+    }
     json_t *all = json_is_object(given) ? json_copy(given) : json_object();
     if (variables)
         json_object_update(all, variables);
     struct tern_chat_request r = {
-        .messages = json_object_get(c->body, "messages"),
+        .messages = messages,
         .tools = tools,
         .variables = all,
-        .generation = generation,
+        .generation = generation || goes_on,
         .adapt = true,
     };
-    const bool ok = tern_chat_render(&c->server->chat, &r, out, line) ||
-                    tern_call_fail(c, 400, "messages", NULL, "%s", line);
+    const bool ok = render(c, &r, last, out);
     json_decref(all);
+    json_decref(last);
     return ok;
 }

@@ -75,6 +75,7 @@ static bool set_messages(struct tern_call *c)
     json_t *input = json_object_get(c->body, "input");
     size_t i;
     json_object_set_new(c->body, "messages", messages);
+    json_object_set_new(c->body, "continue_final_message", json_false());
     if (json_is_string(instructions))
         json_array_append_new(messages, json_pack("{s:s, s:O}", "role", "system", "content",
                                                   instructions));

@@ -1,0 +1,137 @@
+"""Asks a tern serve what clients of OpenAI, llama-server and vLLM ask about conversations.
+
+    check_talk.py TERN TINY
+"""
+import pathlib
+import sys
+import tempfile
+import urllib.parse
+
+from harness import run, tiny_model
+from server import Server
+
+tern, tiny = sys.argv[1], pathlib.Path(sys.argv[2])
+MODEL = tiny_model(tiny, "llama-q8_0.gguf")
+NAME = "sea/light \u00e9"
+ASKED = {"role": "user", "content": "what is the sea?"}
+BEGUN = {"role": "assistant", "content": "The sea is wi"}
+PROMPT = "<|im_start|>user\nwhat is the sea?<|im_end|>\n<|im_start|>assistant\n"
+# Neither knows what calls are, and the second takes only texts as content.
+PLAIN = ("{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}"
+         "{% if add_generation_prompt %}assistant: {% endif %}")
+# Tags in the source make these templates of models that think: one is told to, one begins itself.
+THINKS = (PLAIN + "{% if add_generation_prompt %}<think>\n{% endif %}"
+          "{% if false %}</think>{% endif %}")
+MAY_THINK = PLAIN + "{% if false %}<think></think>{% endif %}"
+
+
+def chat(*messages, **more):
+    return {"messages": list(messages), "max_tokens": 12, "temperature": 0, "ignore_eos": True,
+            **more}
+
+
+def prompt(s, *messages, **more):
+    return s.good("/apply-template", {"messages": list(messages), **more})["prompt"]
+
+
+def names_its_model(s):
+    listed = s.ask("GET", "/v1/models")[2]["data"][0]
+    assert listed["id"] == NAME
+    for spelled in (urllib.parse.quote(NAME), urllib.parse.quote(NAME, safe="")):
+        status, _, answer = s.ask("GET", "/v1/models/" + spelled)
+        assert status == 200 and answer == listed, answer
+    for other in ("nope", "", "sea", "sea%2Flight%20%C3%A9x", "sea%2", "%zz", "sea%00"):
+        status, _, answer = s.ask("GET", "/v1/models/" + other)
+        assert status == 404 and answer["error"]["message"], other
+    assert answer["error"]["code"] == "model_not_found"
+
+
+def goes_on_with_the_last_message(s):
+    assert prompt(s, ASKED) == PROMPT
+    assert prompt(s, ASKED, BEGUN) == PROMPT + BEGUN["content"]
+    assert prompt(s, ASKED, BEGUN, continue_final_message=True, add_generation_prompt=False) == \
+        PROMPT + BEGUN["content"]
+    parts = [{"type": "text", "text": "The sea "}, {"type": "text", "text": "is"}]
+    assert prompt(s, ASKED, {"role": "assistant", "content": parts}) == PROMPT + "The sea is"
+    assert prompt(s, ASKED, {"role": "assistant", "content": ""}) == PROMPT
+    # A new message behind it where that is asked for.
+    closed = PROMPT + BEGUN["content"] + "<|im_end|>\n"
+    assert prompt(s, ASKED, BEGUN, add_generation_prompt=True) == closed + PROMPT[-22:]
+    assert prompt(s, ASKED, BEGUN, continue_final_message=False) == closed + PROMPT[-22:]
+    assert prompt(s, ASKED, BEGUN, continue_final_message=False,
+                  add_generation_prompt=False) == closed
+    # What is answered is what follows, as of the same prompt by hand.
+    ids = s.good("/tokenize", {"content": PROMPT + BEGUN["content"], "add_special": True})["tokens"]
+    whole = s.good("/v1/chat/completions", chat(ASKED, BEGUN))
+    text = whole["choices"][0]["message"]["content"]
+    assert whole["usage"]["prompt_tokens"] == len(ids)
+    assert text == s.good("/v1/completions", {"prompt": ids, "max_tokens": 12, "temperature": 0,
+                                              "ignore_eos": True})["choices"][0]["text"]
+    pieces = s.events("/v1/chat/completions", chat(ASKED, BEGUN))
+    assert "".join(p["choices"][0]["delta"].get("content") or "" for p in pieces) == text
+    # Its words are no control tokens.
+    end = {"role": "assistant", "content": "</s>" * 9}
+    assert s.good("/tokenize", {"content": end["content"]})["tokens"] == [2] * 9
+    whole = s.good("/v1/chat/completions", chat(ASKED, end))
+    assert whole["usage"]["prompt_tokens"] > len(ids) + 9
+    for bad in ([ASKED], [BEGUN], [ASKED, {"role": "assistant", "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "a", "arguments": "{}"}}]}]):
+        status, _, answer = s.post("/v1/chat/completions", chat(*bad, continue_final_message=True))
+        assert status == 400 and answer["error"]["param"] == "continue_final_message", answer
+    for more in ({"continue_final_message": 1}, {"add_generation_prompt": "x"},
+                 {"continue_final_message": True, "add_generation_prompt": True}):
+        assert s.post("/v1/chat/completions", chat(ASKED, BEGUN, **more))[0] == 400
+    assert s.good("/v1/responses", {"input": [ASKED, BEGUN], "max_output_tokens": 2,
+                                    "ignore_eos": True})["output"]
+
+
+def started(template):
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
+        f.write(template)
+        f.flush()
+        return Server(tern, MODEL, "-c", 512, "-np", 2, "--chat-template", f.name)
+
+
+def goes_on_thinking(_):
+    asked = "user: what is the sea?\nassistant: "
+    begun = {"role": "assistant", "content": "", "reasoning_content": "It may be"}
+    both = {**begun, "content": "The sea"}
+    for template, opened in ((THINKS, asked + "<think>\n"), (MAY_THINK, asked)):
+        s = started(template)
+        assert prompt(s, ASKED) == opened
+        assert prompt(s, ASKED, begun) == asked + "<think>\nIt may be"
+        assert prompt(s, ASKED, both) == asked + "<think>\nIt may be\n</think>\n\nThe sea"
+        text = prompt(s, ASKED, {"role": "assistant", "content": "The sea"})
+        assert text == opened + ("</think>\n\n" if opened != asked else "") + "The sea"
+        thought = s.good("/v1/chat/completions", chat(ASKED, begun))["choices"][0]["message"]
+        assert thought["reasoning_content"] and not thought["content"]
+        said = s.good("/v1/chat/completions", chat(ASKED, both))["choices"][0]["message"]
+        assert said["content"] and "reasoning_content" not in said
+        assert s.stop() == 0
+
+
+def writes_out_calls_that_a_template_does_not_know(_):
+    s = started(PLAIN)
+    calls = [{"id": "c", "type": "function",
+              "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}]
+    result = {"role": "tool", "tool_call_id": "c", "content": "rain"}
+    text = ('<tool_call>{"name": "weather", "arguments": {"city": "Oslo"}}</tool_call>\n'
+            "tool: rain\nassistant: ")
+    asked = "user: what is the sea?\nassistant: "
+    for content in ({}, {"content": None}, {"content": ""}):
+        assert prompt(s, ASKED, {"role": "assistant", "tool_calls": calls, **content},
+                      result) == asked + text
+    assert prompt(s, ASKED, {"role": "assistant", "tool_calls": calls, "content": "Well."},
+                  result) == asked + "Well.\n" + text
+    assert s.stop() == 0
+    # One that does know them, and needs a text all the same.
+    s = started(PLAIN + "{% if false %}{{ tool_calls }}{% endif %}")
+    assert prompt(s, ASKED, {"role": "assistant", "tool_calls": calls}, result) == \
+        asked + "\ntool: rain\nassistant: "
+    assert s.stop() == 0
+
+
+TESTS = [names_its_model, goes_on_with_the_last_message, goes_on_thinking,
+         writes_out_calls_that_a_template_does_not_know]
+server = Server(tern, MODEL, "-c", 512, "-np", 2, "--chat-template", "chatml", "--alias", NAME)
+sys.exit(run(TESTS, server, sys.argv[3:]) > 0)
