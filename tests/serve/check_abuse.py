@@ -5,6 +5,7 @@
 import json
 import pathlib
 import resource
+import socket
 import sys
 import threading
 import time
@@ -39,6 +40,18 @@ def begin_and_read(s, body):
         except OSError:
             pass
     threading.Thread(target=read, daemon=True).start()
+    return c
+
+
+def begin_deaf(s, path, body):
+    """A request of somebody who takes hardly anything of what comes."""
+    c = socket.socket()
+    c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    c.settimeout(20)
+    c.connect(("127.0.0.1", s.port))
+    text = json.dumps(body).encode()
+    c.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+              b"Content-Length: %d\r\n\r\n" % (path.encode(), len(text)) + text)
     return c
 
 
@@ -121,6 +134,48 @@ def goes_on_where_descriptors_are_few(_):
     assert s.ask("GET", "/health")[0] == 200 and s.stop() == 0
 
 
+def cuts_off_who_takes_nothing_before_others(s):
+    """Long answers that nobody reads, whole and streamed, do not hold all memory of answers."""
+    pieces = {"content": "a" * 210000, "with_pieces": True}
+    deaf = []
+    for _ in range(4):
+        deaf.append(begin_deaf(s, "/tokenize", pieces))
+        assert deaf[-1].recv(12) == b"HTTP/1.1 200"
+    for _ in range(40):
+        deaf.append(begin_deaf(s, COMPLETIONS, {**LONG, "max_tokens": 1900, "logprobs": 3}))
+    begun = time.monotonic()
+    while s.metric("requests_busy") > 1:
+        time.sleep(0.02)
+        assert time.monotonic() - begun < 20
+    for _ in range(3):
+        assert len(s.events(COMPLETIONS, {"prompt": "a", "max_tokens": 50,
+                                          "ignore_eos": True})) > 40
+    answer = s.good("/tokenize", pieces)
+    assert answer["tokens"][-1] == {"id": 276, "piece": "a"}, answer["tokens"][-3:]
+    [c.close() for c in deaf]
+
+
+def tells_at_once_who_is_one_too_many(_):
+    """Also where those who were told stay."""
+    s = Server(tern, MODEL, "-c", 256, "-np", 1, "--connections", 4)
+    held = [s.socket() for _ in range(40)]
+    begun = time.monotonic()
+    for c in held[4:]:
+        assert c.recv(12) == b"HTTP/1.1 503"
+    assert time.monotonic() - begun < 2
+    [c.close() for c in held]
+    time.sleep(0.1)
+    assert s.ask("GET", "/health")[0] == 200 and s.stop() == 0
+
+
+def blames_who_forbids_all_tokens(s):
+    n = s.ask("GET", "/v1/models")[2]["data"][0]["meta"]["n_vocab"]
+    for more in ({"logit_bias": [[i, False] for i in range(n)]},
+                 {"logit_bias": {str(i): -100 for i in range(n)}, "grammar": "root ::= [a-z]"}):
+        status, _, answer = s.post(COMPLETIONS, {"prompt": "a", **more})
+        assert status == 400 and "logit_bias" in answer["error"]["message"], answer
+
+
 def bounds_trailers(s):
     head = (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n11\r\n{\"content\":\"abc\"}\r\n0\r\n")
@@ -145,7 +200,9 @@ def names_the_methods_that_a_path_has(s):
 
 
 TESTS = [gives_places_in_the_queue_to_those_who_are_there, takes_no_more_memory_than_a_request_has,
-         goes_on_where_descriptors_are_few, bounds_trailers, names_the_methods_that_a_path_has]
+         goes_on_where_descriptors_are_few, cuts_off_who_takes_nothing_before_others,
+         tells_at_once_who_is_one_too_many, blames_who_forbids_all_tokens, bounds_trailers,
+         names_the_methods_that_a_path_has]
 
 if __name__ == "__main__":
     server = Server(tern, MODEL, "-c", 2048, "-np", 2, "--chat-template", "chatml")

@@ -11,7 +11,9 @@
  * its answer may hold back, or takes nothing for too long, is cut off, and counts as gone.
  *
  * Memory: all connections with their buffers, and the pool of blocks that bodies and answers lie
- * in, are mapped once; tern_http_bytes says how much that is.
+ * in, are mapped once; tern_http_bytes says how much that is. The pool's last quarter is kept for
+ * streams and what is short, so that nobody's large bodies and answers end them; and where a good
+ * half is in use, those who take their answers the slowest are cut off.
  *
  *   http_parse.c   bytes to an exchange: llhttp, and what it lets pass and we do not
  *   http_reply.c   what is written to an exchange, and its way to the socket's side
@@ -29,6 +31,7 @@ enum {
     TERN_HTTP_HEAD = 16 << 10,  /* bytes of a request's line and headers; more is 431 */
     TERN_HTTP_HEADERS = 100,
     TERN_HTTP_EXTRA = 1024,     /* bytes of headers that an answer adds */
+    TERN_HTTP_SHORT = 64 << 10, /* a body or an answer that has room while there is any */
 };
 
 struct tern_http;
@@ -97,8 +100,10 @@ void tern_http_close(struct tern_http *h);
 /* For figures: connections open, of them with an exchange under way. */
 void tern_http_count(struct tern_http *h, uint32_t *n_open, uint32_t *n_busy);
 
-/* The pool, for what a server keeps until it is sent. */
+/* The pool, for what a server keeps until it is sent; and whether it may keep more
+ * of what is not short; who is slow is made to give some back meanwhile. */
 struct tern_blocks *tern_http_blocks(struct tern_http *h);
+bool tern_http_has_room(struct tern_http *h);
 
 /* --- the request --- */
 

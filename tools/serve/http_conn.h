@@ -42,6 +42,7 @@ struct tern_http_conn {
     struct tern_chain out;     /* bytes for the socket */
     uint64_t deadline_ns;      /* of its state; 0: none */
     uint64_t spoke_ns;         /* when something last went out */
+    uint64_t waits_ns;         /* since when something waits for the socket; 0: nothing does */
     struct tern_http_conn *next_free;
     uint32_t place;            /* in the list of those in use */
     uint32_t polled;           /* in the list of poll; 0: not there */
@@ -61,6 +62,7 @@ struct tern_http {
     _Atomic uint32_t n_open, n_busy; /* for figures */
     uint64_t deaf_until_ns;       /* nobody is accepted; 0: they are */
     int listener, wake_in, wake_out; /* the two are a pipe */
+    _Atomic bool pressed;         /* for memory: the loop was woken */
     _Atomic uint32_t stop, drain_ms;
     uint64_t cut_ns;
     bool draining;
@@ -94,6 +96,7 @@ void tern_http_flush(struct tern_http_conn *c);
 void tern_http_leave(struct tern_http_conn *c); /* the client has left */
 
 /* --- http_listen.c --- */
+bool tern_http_is_short(struct tern_http *h); /* of memory: those who are slow are to give some */
 int tern_http_accept(struct tern_http *h); /* a socket that does not block; -1: none */
 void tern_http_deafen(struct tern_http *h);
 

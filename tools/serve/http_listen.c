@@ -168,7 +168,8 @@ static void look_away(struct tern_http *h)
 
 int tern_http_accept(struct tern_http *h)
 {
-    const int on = 1;
+    /* What lies in the system's buffers is taken by nobody yet. */
+    const int on = 1, buffer = 256 << 10;
     const int fd = accept(h->listener, NULL, NULL);
     if (fd < 0) {
         const bool none = errno == EMFILE || errno == ENFILE;
@@ -181,6 +182,7 @@ int tern_http_accept(struct tern_http *h)
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     fcntl(fd, F_SETFL, O_NONBLOCK);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
     return fd;
 }
 
@@ -219,4 +221,17 @@ void tern_http_count(struct tern_http *h, uint32_t *n_open, uint32_t *n_busy)
 struct tern_blocks *tern_http_blocks(struct tern_http *h)
 {
     return &h->pool;
+}
+
+bool tern_http_is_short(struct tern_http *h)
+{
+    return tern_blocks_left(&h->pool) < h->pool.n_all / 8 * 3;
+}
+
+bool tern_http_has_room(struct tern_http *h)
+{
+    if (tern_http_is_short(h) && !atomic_exchange(&h->pressed, true) &&
+        write(h->wake_in, "p", 1) < 0)
+        atomic_store(&h->pressed, false); /* full: it wakes up anyway */
+    return tern_blocks_left(&h->pool) > h->pool.n_all / 4;
 }

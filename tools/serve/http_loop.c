@@ -112,6 +112,10 @@ void tern_http_flush(struct tern_http_conn *c)
         tern_http_leave(c);
         return;
     }
+    if (c->out.size == 0)
+        c->waits_ns = 0;
+    else if (c->waits_ns == 0)
+        c->waits_ns = tern_os_now_ns();
     pthread_mutex_lock(&c->http->lock);
     c->x.n_unsent = c->x.pending.size + c->out.size;
     pthread_mutex_unlock(&c->http->lock);
@@ -138,6 +142,26 @@ void tern_http_advance(struct tern_http *h)
             tern_http_leave(c);
         else
             tern_http_flush(c);
+    }
+}
+
+/* Where memory is short, whoever has kept it waiting the longest gives it back. */
+static void cut_off_the_slowest(struct tern_http *h)
+{
+    enum { SOME = 16 << 10 };
+    atomic_store(&h->pressed, false);
+    while (tern_http_is_short(h)) {
+        struct tern_http_conn *slowest = NULL;
+        for (uint32_t i = 0; i < h->n_used; i++) {
+            struct tern_http_conn *c = h->used[i];
+            if (c->waits_ns && c->out.size >= SOME &&
+                (!slowest || c->waits_ns < slowest->waits_ns))
+                slowest = c;
+        }
+        if (!slowest)
+            return;
+        slowest->waits_ns = 0;
+        tern_http_leave(slowest);
     }
 }
 
@@ -177,10 +201,24 @@ static void receive(struct tern_http_conn *c)
     tern_http_parse(c);
 }
 
+/* A place for one more: who has had an answer, and was to close, is not waited for any longer. */
+static bool make_place(struct tern_http *h)
+{
+    struct tern_http_conn *first = NULL;
+    for (uint32_t i = 0; i < h->n_used && !h->free; i++) {
+        struct tern_http_conn *c = h->used[i];
+        if (c->state == TERN_HTTP_CLOSING && (!first || c->deadline_ns < first->deadline_ns))
+            first = c;
+    }
+    if (first)
+        release(first);
+    return h->free != NULL;
+}
+
 static void accept_some(struct tern_http *h)
 {
     enum { AT_ONCE = 16 };
-    for (int i = 0; i < AT_ONCE && h->free; i++) {
+    for (int i = 0; i < AT_ONCE && make_place(h); i++) {
         const int fd = tern_http_accept(h);
         if (fd < 0)
             return;
@@ -312,10 +350,11 @@ static size_t fill_polls(struct tern_http *h)
 {
     size_t n = 0;
     h->polls[n++] = (struct pollfd){.fd = h->wake_out, .events = POLLIN};
-    h->polls[n++] = (struct pollfd){.fd = h->free && !h->deaf_until_ns ? h->listener : -1,
-                                    .events = POLLIN};
+    h->polls[n++] = (struct pollfd){.fd = -1, .events = POLLIN};
+    bool place = h->free != NULL;
     for (uint32_t i = 0; i < h->n_used; i++) {
         struct tern_http_conn *c = h->used[i];
+        place = place || c->state == TERN_HTTP_CLOSING;
         c->polled = c->fd >= 0 ? (uint32_t)n : 0;
         if (c->fd < 0)
             continue; /* poll takes no longer lists than a process may have descriptors */
@@ -326,6 +365,8 @@ static size_t fill_polls(struct tern_http *h)
             events |= CLIENT_LEFT;
         h->polls[n++] = (struct pollfd){.fd = c->fd, .events = events};
     }
+    if (place && !h->deaf_until_ns)
+        h->polls[1].fd = h->listener;
     return n;
 }
 
@@ -364,6 +405,7 @@ void tern_http_run(struct tern_http *h)
 {
     for (;;) {
         tern_http_advance(h);
+        cut_off_the_slowest(h);
         do_what_is_due(h);
         if (drain(h))
             return;

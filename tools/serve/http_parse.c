@@ -160,14 +160,20 @@ static int on_head(llhttp_t *p)
     return 0;
 }
 
-/* Bodies leave some of the pool to answers. */
+/* Large bodies leave half of the pool. */
+static bool has_room(const struct tern_http_conn *c, size_t n)
+{
+    struct tern_http *h = c->http;
+    return tern_blocks_left(&h->pool) >
+           h->pool.n_all / (c->x.body.size + n <= TERN_HTTP_SHORT ? 8 : 2);
+}
+
 static int on_body(llhttp_t *p, const char *at, size_t n)
 {
     struct tern_http_conn *c = conn_of(p);
     if (n > c->http->options.body_bytes - c->x.body.size)
         return refuse(c, 413, "the request's body is larger than this server takes");
-    if (tern_blocks_left(&c->http->pool) < c->http->pool.n_all / 8 ||
-        !tern_chain_put(&c->http->pool, &c->x.body, at, n))
+    if (!has_room(c, n) || !tern_chain_put(&c->http->pool, &c->x.body, at, n))
         return refuse(c, 503, "no memory for another body now");
     return 0;
 }
@@ -249,6 +255,7 @@ struct tern_http_conn *tern_http_open(struct tern_http *h, int fd)
     c->n_in = 0;
     c->polled = 0;
     c->spoke_ns = tern_os_now_ns();
+    c->waits_ns = 0;
     c->place = h->n_used;
     h->used[h->n_used++] = c;
     atomic_store(&h->n_open, h->n_used);

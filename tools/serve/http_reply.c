@@ -84,12 +84,13 @@ void tern_http_begin(struct tern_http_exchange *x, int status, const char *type,
     pthread_mutex_unlock(&x->http->lock);
 }
 
-/* A stream that holds back too much is cut off; another answer becomes an error. */
-static void overflow(struct tern_http_exchange *x)
+/* A stream that holds back too much is cut off; another answer becomes an error: that it is too
+ * long, or that there is no room now. */
+static void overflow(struct tern_http_exchange *x, bool too_long)
 {
-    static const char sorry[] = "{\"error\": {\"message\": \"the answer is longer than this server "
-                                "keeps; ask for it as a stream\", \"type\": \"server_error\", "
-                                "\"param\": null, \"code\": null}}";
+    static const char format[] = "{\"error\": {\"message\": \"%s\", \"type\": \"%s\", "
+                                 "\"param\": null, \"code\": null}}";
+    char sorry[256];
     struct tern_http *h = x->http;
     x->overflown = true;
     if (x->answer == TERN_HTTP_STREAM) {
@@ -98,9 +99,15 @@ static void overflow(struct tern_http_exchange *x)
         return;
     }
     tern_chain_clear(&h->pool, &x->pending);
-    x->status = 500;
+    x->status = too_long ? 500 : 503;
     x->type = "application/json";
-    if (!tern_chain_put(&h->pool, &x->pending, sorry, sizeof sorry - 1))
+    snprintf(sorry, sizeof sorry, format,
+             too_long ? "the answer is longer than this server keeps; ask for it as a stream"
+                      : "no memory for the answer now",
+             too_long ? "server_error" : "unavailable_error");
+    if (!too_long)
+        tern_http_add_header(x, "Retry-After", "1");
+    if (!tern_chain_put(&h->pool, &x->pending, sorry, strlen(sorry)))
         x->type = NULL;
 }
 
@@ -120,9 +127,12 @@ static bool add(struct tern_http_exchange *x, const char *data, size_t n,
     pthread_mutex_lock(&h->lock);
     bool ok = !atomic_load(&x->gone) && !x->overflown;
     if (ok) {
-        ok = has_room(x, n) && (chain || tern_chain_put(&h->pool, &x->pending, data, n));
+        const bool fits = has_room(x, n);
+        const bool may = chain || x->answer == TERN_HTTP_STREAM ||
+                         x->pending.size + n <= TERN_HTTP_SHORT || tern_http_has_room(h);
+        ok = fits && may && (chain || tern_chain_put(&h->pool, &x->pending, data, n));
         if (!ok)
-            overflow(x);
+            overflow(x, !fits);
     }
     if (ok && chain)
         tern_chain_join(&x->pending, chain);

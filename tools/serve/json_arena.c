@@ -136,9 +136,10 @@ json_t *tern_json_read(struct tern_blocks *pool, struct tern_chain *body, int *s
                  (unsigned long long)r.line, (unsigned long long)r.column, TERN_JSON_DEPTH);
         return NULL;
     }
-    if (!json)
+    if (!json && *status == 413)
+        snprintf(line, TERN_ARGS_LINE, "JSON: more values than this server takes");
+    else if (!json)
         snprintf(line, TERN_ARGS_LINE, "JSON, line %d, column %d (byte %d): %s", e.line, e.column,
-                 e.position, *status == 413 ? "more values than this server takes"
-                                            : meaning(json_error_code(&e)));
+                 e.position, meaning(json_error_code(&e)));
     return json;
 }

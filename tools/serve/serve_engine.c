@@ -278,6 +278,16 @@ static void tell_progress(struct engine *e)
     }
 }
 
+/* That no token is left to choose is the request's own doing where it forbids some. */
+static void fail_choice(struct engine *e, struct tern_job *j, const char *line)
+{
+    static const char logits[] = "logits: ";
+    if (j->options.sampling.n_biases && strncmp(line, logits, sizeof logits - 1) == 0)
+        fail_job(e, j, 400, "logit_bias: it forbids all tokens that may come next");
+    else
+        fail_job(e, j, 500, line);
+}
+
 static void take_event(struct engine *e, const tern_event *event)
 {
     struct tern_choice *c = choice_of(e, event->seq);
@@ -286,7 +296,7 @@ static void take_event(struct engine *e, const tern_event *event)
         return;
     struct tern_job *j = c->job;
     if (event->kind == TERN_EVENT_DONE && event->stop == TERN_STOP_ERROR) {
-        fail_job(e, j, 500, event->error ? event->error : "the engine failed");
+        fail_choice(e, j, event->error ? event->error : "the engine failed");
         return;
     }
     if (event->kind == TERN_EVENT_TOKEN) {

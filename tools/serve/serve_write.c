@@ -49,7 +49,8 @@ void tern_write_progress(const struct tern_progress_made *p, struct tern_out *o)
 static bool to_part(void *self, const char *data, size_t n)
 {
     struct tern_server *s = self;
-    return tern_chain_put(tern_http_blocks(s->http), s->part_of, data, n);
+    return (s->part_of->size + n <= TERN_HTTP_SHORT || tern_http_has_room(s->http)) &&
+           tern_chain_put(tern_http_blocks(s->http), s->part_of, data, n);
 }
 
 struct tern_out *tern_part_begin(struct tern_choice *c, uint32_t part)
