@@ -1,6 +1,7 @@
 /* cmd_template.c: what a model would be given for a conversation. */
 #include "tools/chat_prompt.h"
 #include "tools/commands.h"
+#include "tools/ids.h"
 #include "tools/options.h"
 #include "tools/session.h"
 
@@ -25,25 +26,17 @@ static bool write_ids(const tern_model *model, const struct tern_chat_template *
                       const struct tern_chat_prompt *p, struct tern_out *o,
                       char line[TERN_ARGS_LINE])
 {
-    const size_t bytes = p->rendered.text.size;
-    const size_t cap = tern_tokenize_most(model, bytes);
-    size_t n = 0;
-    tern_error err = {0};
-    tern_memory scratch = tern_os_map(tern_tokenize_scratch(model, bytes) + 64, 64);
-    tern_memory memory = tern_os_map((cap + 1) * sizeof(tern_token), 0);
-    tern_token *ids = memory.data;
-    const bool ok = scratch.data && ids &&
-                    tern_tokenize_rendered(model, &p->rendered, tern_chat_flags(t, p), scratch,
-                                           ids, cap, &n, &err) == TERN_OK;
-    for (size_t i = 0; ok && i < n; i++)
-        tern_out_print(o, "%s%d", i ? "," : "", ids[i]);
-    if (ok)
-        tern_out_put(o, "\n", 1);
-    else
-        snprintf(line, TERN_ARGS_LINE, "--ids: %s", err.text[0] ? err.text : "no memory");
-    tern_os_unmap(scratch);
-    tern_os_unmap(memory);
-    return ok;
+    struct tern_ids ids;
+    tern_error err;
+    if (!tern_ids_of_rendered(model, &p->rendered, tern_chat_flags(t, p), &ids, &err)) {
+        snprintf(line, TERN_ARGS_LINE, "--ids: %s", err.text);
+        return false;
+    }
+    for (size_t i = 0; i < ids.n; i++)
+        tern_out_print(o, "%s%d", i ? "," : "", ids.at[i]);
+    tern_out_put(o, "\n", 1);
+    tern_ids_free(&ids);
+    return true;
 }
 
 static bool work(struct tern_session *s, const struct tern_settings *settings,

@@ -1,6 +1,7 @@
 #include "tools/prompt.h"
 
 #include "platform/os/host.h"
+#include "tools/ids.h"
 #include "tools/interrupt.h"
 #include "tools/out.h"
 
@@ -131,23 +132,17 @@ bool tern_prompt_encode(struct tern_prompt *p, const tern_model *model, uint32_t
 {
     if (!check_length(model, p->text.size, most_tokens, line))
         return false;
-    size_t cap = tern_tokenize_most(model, p->text.size);
-    tern_memory scratch = tern_os_map(tern_tokenize_scratch(model, p->text.size) + 64, 64);
-    p->ids_memory = tern_os_map((cap + 1) * sizeof(tern_token), 0);
-    p->ids = p->ids_memory.data;
-    tern_error err = {0};
-    bool ok = scratch.data && p->ids;
-    if (!ok)
-        fail(line, "prompt", "no memory to encode so long a text");
-    else if (tern_tokenize(model, p->text, flags, scratch, p->ids, cap, &p->n, &err) != TERN_OK)
-        ok = fail(line, "prompt", err.text);
-    tern_os_unmap(scratch);
-    if (ok && p->n > most_tokens) {
+    struct tern_ids ids;
+    tern_error err;
+    if (!tern_ids_of(model, p->text, flags, &ids, &err))
+        return fail(line, "prompt", err.text);
+    p->ids_memory = ids.memory;
+    p->ids = ids.at;
+    p->n = ids.n;
+    if (p->n > most_tokens)
         snprintf(line, TERN_ARGS_LINE, "prompt: %zu tokens, %zu fit the context (-c)", p->n,
                  most_tokens);
-        ok = false;
-    }
-    return ok;
+    return p->n <= most_tokens;
 }
 
 bool tern_prompt_ids(struct tern_prompt *p, const char *list, uint32_t n_vocab,

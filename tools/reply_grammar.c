@@ -6,7 +6,7 @@
  * which may have their capital. Parameters come in their declared order, required ones always.
  * Tags that are control tokens are written as such, since no text becomes one.
  */
-#include "platform/os/host.h"
+#include "tools/ids.h"
 #include "tools/reply_plan.h"
 #include "tools/schema.h"
 
@@ -130,18 +130,16 @@ static void literal(struct writer *w, const char *text)
 /* The control token that a tag is; -1: it is text. */
 static tern_token control_token(const tern_model *model, const char *tag)
 {
-    tern_token tokens[4] = {-1};
+    struct tern_ids ids;
     tern_piece piece;
-    size_t n = 0;
-    const tern_text text = {tag, strlen(tag)};
-    tern_memory scratch = tern_os_map(tern_tokenize_scratch(model, text.size) + 64, 64);
-    const bool one = scratch.data &&
-                     tern_tokenize(model, text, TERN_TOKENIZE_SPECIAL | TERN_TOKENIZE_NO_BOS,
-                                   scratch, tokens, 4, &n, NULL) == TERN_OK && n == 1 &&
-                     tern_token_piece(model, tokens[0], &piece) == TERN_OK &&
-                     piece.kind == TERN_TOKEN_CONTROL;
-    tern_os_unmap(scratch);
-    return one ? tokens[0] : -1;
+    tern_error err;
+    if (!tern_ids_of(model, (tern_text){tag, strlen(tag)},
+                     TERN_TOKENIZE_SPECIAL | TERN_TOKENIZE_NO_BOS, &ids, &err))
+        return -1;
+    const tern_token token = ids.n == 1 ? ids.at[0] : -1;
+    tern_ids_free(&ids);
+    return token >= 0 && tern_token_piece(model, token, &piece) == TERN_OK &&
+           piece.kind == TERN_TOKEN_CONTROL ? token : -1;
 }
 
 static void tag(struct writer *w, const char *text)

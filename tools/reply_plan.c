@@ -1,6 +1,6 @@
 #include "tools/reply_plan.h"
 
-#include "platform/os/host.h"
+#include "tools/ids.h"
 #include "tools/schema.h"
 
 #include <stdio.h>
@@ -130,17 +130,21 @@ static bool spell_end(struct tern_reply_plan *p, char line[TERN_ARGS_LINE])
     char text[TERN_MAX_TAG + 8];
     const tern_text close = p->reader.think_close;
     const size_t n = (size_t)snprintf(text, sizeof text, "\n%.*s\n\n", (int)close.size, close.data);
-    tern_error err = {0};
-    size_t n_tokens = 0;
-    tern_memory scratch = tern_os_map(tern_tokenize_scratch(p->model, n) + 64, 64);
-    const bool ok = scratch.data &&
-                    tern_tokenize(p->model, (tern_text){text, n},
-                                  TERN_TOKENIZE_SPECIAL | TERN_TOKENIZE_NO_BOS, scratch,
-                                  p->think_end, TERN_MAX_FORCED, &n_tokens, &err) == TERN_OK;
-    tern_os_unmap(scratch);
-    p->n_think_end = (uint32_t)n_tokens;
-    if (!ok)
-        snprintf(line, TERN_ARGS_LINE, "thinking: %.200s", err.text[0] ? err.text : "no memory");
+    struct tern_ids ids;
+    tern_error err;
+    if (!tern_ids_of(p->model, (tern_text){text, n}, TERN_TOKENIZE_SPECIAL | TERN_TOKENIZE_NO_BOS,
+                     &ids, &err)) {
+        snprintf(line, TERN_ARGS_LINE, "thinking: %.200s", err.text);
+        return false;
+    }
+    const bool ok = ids.n <= TERN_MAX_FORCED;
+    if (ok)
+        memcpy(p->think_end, ids.at, ids.n * sizeof *ids.at);
+    else
+        snprintf(line, TERN_ARGS_LINE, "thinking: %zu tokens to end it, at most %d", ids.n,
+                 (int)TERN_MAX_FORCED);
+    p->n_think_end = ok ? (uint32_t)ids.n : 0;
+    tern_ids_free(&ids);
     return ok;
 }
 

@@ -7,6 +7,7 @@
 #include "tools/serve/endpoints.h"
 
 #include "platform/os/host.h"
+#include "tools/ids.h"
 
 #include <string.h>
 
@@ -21,28 +22,17 @@ static const char *const spellings[][3] = {
     {"<PRE>", "<SUF>", "<MID>"},
 };
 
-/* The ids of a text; n: at most, and how many. */
-static bool encode(struct tern_call *c, tern_text text, uint32_t flags, tern_token *out,
-                   size_t *n)
-{
-    const tern_model *model = c->server->session.model;
-    const size_t cap = *n;
-    tern_memory scratch = tern_os_map(tern_tokenize_scratch(model, text.size) + 64, 64);
-    const bool ok = scratch.data && tern_tokenize(model, text, flags, scratch, out, cap, n,
-                                                  NULL) == TERN_OK;
-    tern_os_unmap(scratch);
-    return ok;
-}
-
 static bool one_token(struct tern_call *c, const char *spelling, tern_token *out)
 {
-    tern_token ids[64];
-    size_t n = 64;
-    const uint32_t flags = TERN_TOKENIZE_SPECIAL | TERN_TOKENIZE_NO_BOS;
-    if (!encode(c, (tern_text){spelling, strlen(spelling)}, flags, ids, &n) || n != 1)
+    struct tern_ids ids;
+    tern_error err;
+    if (!tern_ids_of(c->server->session.model, (tern_text){spelling, strlen(spelling)},
+                     TERN_TOKENIZE_SPECIAL | TERN_TOKENIZE_NO_BOS, &ids, &err))
         return false;
-    *out = ids[0];
-    return true;
+    const bool one = ids.n == 1;
+    *out = ids.at[0];
+    tern_ids_free(&ids);
+    return one;
 }
 
 static bool find_marks(struct tern_call *c, struct marks *m)
@@ -55,37 +45,39 @@ static bool find_marks(struct tern_call *c, struct marks *m)
     return false;
 }
 
+/* The marks and the two texts, in the order that models were trained on. */
+static bool keep(struct tern_call *c, uint32_t i, const struct marks *m,
+                 const struct tern_ids *before, const struct tern_ids *behind)
+{
+    tern_memory memory = tern_os_map((before->n + behind->n + 3) * sizeof(tern_token), 0);
+    tern_token *at = memory.data;
+    if (!at)
+        return false;
+    at[0] = m->before;
+    memcpy(at + 1, before->at, before->n * sizeof *at);
+    at[1 + before->n] = m->behind;
+    memcpy(at + 2 + before->n, behind->at, behind->n * sizeof *at);
+    at[2 + before->n + behind->n] = m->between;
+    const bool ok = tern_prompts_keep(c, i, at, before->n + behind->n + 3);
+    tern_os_unmap(memory);
+    return ok;
+}
+
 bool tern_infill_prompt(struct tern_call *c, uint32_t i, tern_text before, tern_text behind)
 {
     struct marks m;
+    struct tern_ids head, tail = {.n = 0};
+    tern_error err;
     const char *field = c->param ? c->param : "suffix";
     const tern_model *model = c->server->session.model;
-    const size_t cap = tern_tokenize_most(model, before.size) +
-                       tern_tokenize_most(model, behind.size) + 4;
     if (!find_marks(c, &m))
         return tern_call_fail(c, 400, field, NULL, "%s: this model has no tokens for the middle "
                               "of a text", field);
-    tern_memory ids = tern_os_map(cap * sizeof(tern_token), 0);
-    tern_token *at = ids.data;
-    size_t n = 0, more;
-    bool ok = at != NULL;
-    if (ok) {
-        at[n++] = m.before;
-        more = cap - n;
-        ok = encode(c, before, TERN_TOKENIZE_NO_BOS, at + n, &more);
-        n += ok ? more : 0;
-    }
-    if (ok) {
-        at[n++] = m.behind;
-        more = cap - n;
-        ok = encode(c, behind, TERN_TOKENIZE_NO_BOS, at + n, &more);
-        n += ok ? more : 0;
-    }
-    if (ok) {
-        at[n++] = m.between;
-        ok = tern_prompts_keep(c, i, at, n);
-    }
-    tern_os_unmap(ids);
+    const bool ok = tern_ids_of(model, before, TERN_TOKENIZE_NO_BOS, &head, &err) &&
+                    tern_ids_of(model, behind, TERN_TOKENIZE_NO_BOS, &tail, &err) &&
+                    keep(c, i, &m, &head, &tail);
+    tern_ids_free(&head);
+    tern_ids_free(&tail);
     return ok || tern_call_fail(c, 413, field, NULL, "%s: no memory for so long a text", field);
 }
 

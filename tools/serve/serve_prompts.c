@@ -1,5 +1,5 @@
 /* serve_prompts.c: prompts as ids, in the job's memory. */
-#include "platform/os/host.h"
+#include "tools/ids.h"
 #include "tools/serve/serve.h"
 
 #include <string.h>
@@ -63,40 +63,22 @@ bool tern_prompts_keep(struct tern_call *c, uint32_t i, const tern_token *ids, s
     return true;
 }
 
-/* One of the two texts. The scratch is the system's again behind it. */
-static bool encode(struct tern_call *c, uint32_t i, tern_text text, const tern_rendered *rendered,
-                   uint32_t flags)
+bool tern_prompts_rendered(struct tern_call *c, uint32_t i, const tern_rendered *text,
+                           uint32_t flags)
 {
-    const tern_model *model = c->server->session.model;
-    const size_t bytes = rendered ? rendered->text.size : text.size;
-    const size_t cap = tern_tokenize_most(model, bytes) + 1;
-    tern_memory scratch = tern_os_map(tern_tokenize_scratch(model, bytes) + 64, 64);
-    tern_memory ids = tern_os_map(cap * sizeof(tern_token), 0);
-    tern_error err = {0};
-    size_t n = 0;
-    bool ok = scratch.data && ids.data;
-    if (ok && rendered)
-        ok = tern_tokenize_rendered(model, rendered, flags, scratch, ids.data, cap, &n, &err) ==
-             TERN_OK;
-    else if (ok)
-        ok = tern_tokenize(model, text, flags, scratch, ids.data, cap, &n, &err) == TERN_OK;
-    ok = ok ? tern_prompts_keep(c, i, ids.data, n)
-            : tern_call_fail(c, err.text[0] ? 400 : 413, param_of(c), NULL, "%s: %s", param_of(c),
-                             err.text[0] ? err.text : "no memory for so long a text");
-    tern_os_unmap(scratch);
-    tern_os_unmap(ids);
+    struct tern_ids ids;
+    tern_error err;
+    if (!tern_ids_of_rendered(c->server->session.model, text, flags, &ids, &err))
+        return tern_call_fail(c, err.status == TERN_NO_MEMORY ? 413 : 400, param_of(c), NULL,
+                              "%s: %s", param_of(c), err.text);
+    const bool ok = tern_prompts_keep(c, i, ids.at, ids.n);
+    tern_ids_free(&ids);
     return ok;
 }
 
 bool tern_prompts_encode(struct tern_call *c, uint32_t i, tern_text text, uint32_t flags)
 {
-    return encode(c, i, text, NULL, flags);
-}
-
-bool tern_prompts_rendered(struct tern_call *c, uint32_t i, const tern_rendered *text,
-                           uint32_t flags)
-{
-    return encode(c, i, (tern_text){NULL, 0}, text, flags);
+    return tern_prompts_rendered(c, i, &(tern_rendered){.text = text}, flags);
 }
 
 bool tern_prompts_ids(struct tern_call *c, uint32_t i, const json_t *list)

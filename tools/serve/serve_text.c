@@ -3,6 +3,7 @@
 #include "tools/serve/serve_messages.h"
 
 #include "platform/os/host.h"
+#include "tools/ids.h"
 
 #include <string.h>
 
@@ -21,33 +22,25 @@ static void write_piece(struct tern_call *c, tern_token token)
 
 static bool write_tokens(struct tern_call *c, tern_text text, uint32_t flags, bool pieces)
 {
-    const tern_model *model = c->server->session.model;
-    const size_t cap = tern_tokenize_most(model, text.size) + 1;
-    tern_memory scratch = tern_os_map(tern_tokenize_scratch(model, text.size) + 64, 64);
-    tern_memory ids = tern_os_map(cap * sizeof(tern_token), 0);
-    const tern_token *at = ids.data;
-    tern_error err = {0};
-    size_t n = 0;
-    const bool ok = scratch.data && ids.data &&
-                    tern_tokenize(model, text, flags, scratch, ids.data, cap, &n, &err) == TERN_OK;
-    if (ok) {
-        tern_call_begin(c);
-        tern_json_begin(c->out, NULL, '{');
-        tern_json_begin(c->out, "tokens", '[');
-        for (size_t i = 0; i < n; i++) {
-            if (pieces)
-                write_piece(c, at[i]);
-            else
-                tern_json_i64(c->out, NULL, at[i]);
-        }
-        tern_json_end(c->out, ']');
-        tern_json_end(c->out, '}');
-        tern_call_end(c);
+    struct tern_ids ids;
+    tern_error err;
+    if (!tern_ids_of(c->server->session.model, text, flags, &ids, &err))
+        return tern_call_fail(c, err.status == TERN_NO_MEMORY ? 413 : 400, "content", NULL,
+                              "content: %s", err.text);
+    tern_call_begin(c);
+    tern_json_begin(c->out, NULL, '{');
+    tern_json_begin(c->out, "tokens", '[');
+    for (size_t i = 0; i < ids.n; i++) {
+        if (pieces)
+            write_piece(c, ids.at[i]);
+        else
+            tern_json_i64(c->out, NULL, ids.at[i]);
     }
-    tern_os_unmap(scratch);
-    tern_os_unmap(ids);
-    return ok || tern_call_fail(c, 413, "content", NULL, "content: %s",
-                                err.text[0] ? err.text : "no memory for so long a text");
+    tern_json_end(c->out, ']');
+    tern_json_end(c->out, '}');
+    tern_call_end(c);
+    tern_ids_free(&ids);
+    return true;
 }
 
 bool tern_tokenize_prepare(struct tern_call *c)
@@ -69,44 +62,56 @@ bool tern_tokenize_prepare(struct tern_call *c)
     return false;
 }
 
-bool tern_detokenize_prepare(struct tern_call *c)
+static bool read_ids(struct tern_call *c, const json_t *list, tern_token *to)
 {
-    const json_t *tokens = json_object_get(c->body, "tokens");
-    const tern_model *model = c->server->session.model;
     const uint32_t n_vocab = c->server->session.info.n_vocab;
-    const size_t n = json_array_size(tokens);
-    if (!json_is_array(tokens))
-        return tern_call_fail(c, 400, "tokens", NULL, "tokens: a list of ids needed");
-    tern_memory ids = tern_os_map((n + 1) * sizeof(tern_token), 0), text = {NULL, 0};
-    tern_token *at = ids.data;
-    size_t size = 0;
-    bool ok = at != NULL;
-    for (size_t i = 0; i < n && ok; i++) {
-        const json_t *id = json_array_get(tokens, i);
+    const json_t *id;
+    size_t i;
+    json_array_foreach(list, i, id) {
         const int64_t x = json_is_integer(id) ? json_integer_value(id) : -1;
-        ok = x >= 0 && x < n_vocab;
-        at[i] = (tern_token)x;
+        if (x < 0 || x >= n_vocab)
+            return tern_call_fail(c, 400, "tokens", NULL, "tokens[%zu]: an id from 0 to %u needed",
+                                  i, n_vocab - 1);
+        to[i] = (tern_token)x;
     }
-    if (ok) {
-        tern_status status = tern_detokenize(model, at, n, TERN_DETOKENIZE_SPECIAL, NULL, 0, &size,
-                                             NULL);
-        text = tern_os_map(size + 1, 0);
-        if (status != TERN_BAD_ARGUMENT && text.data)
-            status = tern_detokenize(model, at, n, TERN_DETOKENIZE_SPECIAL, text.data, size + 1,
-                                     &size, NULL);
-        ok = status == TERN_OK;
-    }
-    if (ok) {
+    return true;
+}
+
+static bool write_text(struct tern_call *c, const tern_token *ids, size_t n)
+{
+    const tern_model *model = c->server->session.model;
+    size_t size = 0;
+    tern_status status = tern_detokenize(model, ids, n, TERN_DETOKENIZE_SPECIAL, NULL, 0, &size,
+                                         NULL);
+    tern_memory text = tern_os_map(size + 1, 0);
+    if (status != TERN_BAD_ARGUMENT && text.data)
+        status = tern_detokenize(model, ids, n, TERN_DETOKENIZE_SPECIAL, text.data, size + 1,
+                                 &size, NULL);
+    if (status == TERN_OK) {
         tern_call_begin(c);
         tern_json_begin(c->out, NULL, '{');
         tern_json_text(c->out, "content", (tern_text){text.data, size});
         tern_json_end(c->out, '}');
         tern_call_end(c);
     }
-    tern_os_unmap(ids);
     tern_os_unmap(text);
-    return ok ? false : tern_call_fail(c, 400, "tokens", NULL, "tokens: ids from 0 to %u needed",
-                                       n_vocab - 1);
+    return status == TERN_OK || tern_call_fail(c, 413, "tokens", NULL, "tokens: no memory for the "
+                                               "text of %zu of them", n);
+}
+
+bool tern_detokenize_prepare(struct tern_call *c)
+{
+    const json_t *tokens = json_object_get(c->body, "tokens");
+    const size_t n = json_array_size(tokens);
+    if (!json_is_array(tokens))
+        return tern_call_fail(c, 400, "tokens", NULL, "tokens: a list of ids needed");
+    tern_memory ids = tern_os_map((n + 1) * sizeof(tern_token), 0);
+    if (!ids.data)
+        return tern_call_fail(c, 413, "tokens", NULL, "tokens: no memory for %zu of them", n);
+    if (read_ids(c, tokens, ids.data))
+        (void)write_text(c, ids.data, n);
+    tern_os_unmap(ids);
+    return false;
 }
 
 bool tern_apply_template_prepare(struct tern_call *c)

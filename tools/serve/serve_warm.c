@@ -3,7 +3,7 @@
  * or the prompt of a completion. */
 #include "tools/serve/serve_warm.h"
 
-#include "platform/os/host.h"
+#include "tools/ids.h"
 #include "tools/interrupt.h"
 
 #include <stdio.h>
@@ -38,26 +38,17 @@ static bool prefill(struct tern_server *s, const tern_token *ids, size_t n,
     return status == TERN_AGAIN || status == TERN_OK || fail(line, tern_engine_error(engine)->text);
 }
 
-/* text, or what was rendered. */
-static bool warm(struct tern_server *s, tern_text text, const tern_rendered *rendered,
-                 uint32_t flags, char line[TERN_ARGS_LINE])
+static bool warm(struct tern_server *s, const tern_rendered *text, uint32_t flags,
+                 char line[TERN_ARGS_LINE])
 {
-    const tern_model *model = s->session.model;
-    const size_t cap = tern_tokenize_most(model, text.size) + 1;
-    tern_memory scratch = tern_os_map(tern_tokenize_scratch(model, text.size) + 64, 64);
-    tern_memory ids = tern_os_map(cap * sizeof(tern_token), 0);
-    tern_error err = {.text = "no memory for so long a text"};
-    tern_status status = TERN_NO_MEMORY;
-    size_t n = 0;
-    if (scratch.data && ids.data)
-        status = rendered ? tern_tokenize_rendered(model, rendered, flags, scratch, ids.data, cap,
-                                                   &n, &err)
-                          : tern_tokenize(model, text, flags, scratch, ids.data, cap, &n, &err);
-    const bool ok = status == TERN_OK ? prefill(s, ids.data, n, line) : fail(line, err.text);
+    struct tern_ids ids;
+    tern_error err;
+    if (!tern_ids_of_rendered(s->session.model, text, flags, &ids, &err))
+        return fail(line, err.text);
+    const bool ok = prefill(s, ids.at, ids.n, line);
     if (ok)
-        fprintf(stderr, "tern: warm: %zu tokens of %s\n", n, s->settings->warm);
-    tern_os_unmap(scratch);
-    tern_os_unmap(ids);
+        fprintf(stderr, "tern: warm: %zu tokens of %s\n", ids.n, s->settings->warm);
+    tern_ids_free(&ids);
     return ok;
 }
 
@@ -77,8 +68,7 @@ static bool warm_chat(struct tern_server *s, const json_t *body, char line[TERN_
         return fail(line, s->no_chat);
     if (!tern_chat_render(&s->chat, &r, &prompt, why))
         return fail(line, why);
-    const bool ok = warm(s, prompt.rendered.text, &prompt.rendered,
-                         tern_chat_flags(&s->chat, &prompt), line);
+    const bool ok = warm(s, &prompt.rendered, tern_chat_flags(&s->chat, &prompt), line);
     tern_chat_prompt_free(&prompt);
     return ok;
 }
@@ -90,10 +80,10 @@ bool tern_serve_warm(struct tern_server *s, char line[TERN_ARGS_LINE])
     if (!body)
         return fail(line, why);
     const json_t *prompt = json_object_get(body, "prompt");
-    const tern_text text = {json_string_value(prompt), json_string_length(prompt)};
+    const tern_rendered text = {.text = {json_string_value(prompt), json_string_length(prompt)}};
     bool ok;
-    if (text.size)
-        ok = warm(s, text, NULL, TERN_TOKENIZE_SPECIAL, line);
+    if (text.text.size)
+        ok = warm(s, &text, TERN_TOKENIZE_SPECIAL, line);
     else if (json_is_array(json_object_get(body, "messages")))
         ok = warm_chat(s, body, line);
     else
