@@ -6,6 +6,7 @@ import concurrent.futures
 import json
 import pathlib
 import sys
+import tempfile
 import time
 
 from harness import run, tiny_model
@@ -13,6 +14,9 @@ from server import Server
 
 tern, tiny = sys.argv[1], pathlib.Path(sys.argv[2])
 MODEL = tiny_model(tiny, "llama-q8_0.gguf")
+SCHEMA = {"type": "object", "required": ["a", "b"], "additionalProperties": False, "properties": {
+    "a": {"enum": ["sea", "light"]},
+    "b": {"type": "array", "items": {"type": "boolean"}, "minItems": 2, "maxItems": 2}}}
 
 
 def completion(**more):
@@ -74,6 +78,58 @@ def says_what_is_wrong_in_words_of_the_schema(s):
             "tool 't': at #/properties/a: keyword 'uniqueItems' is dropped", headers
 
 
+# Tags in the source make this a template of a model that thinks.
+THINKS = ("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+          "{% if add_generation_prompt %}assistant: <think>\n{% endif %}"
+          "{% if false %}</think>{% endif %}")
+FORMS = [{"json_schema": SCHEMA}, {"response_format": {"type": "json_object"}},
+         {"response_format": {"type": "json_schema", "json_schema": {"name": "x",
+                                                                     "schema": SCHEMA}}}]
+
+
+def of_schema(text):
+    value = json.loads(text)
+    return set(value) == {"a", "b"} and value["a"] in ("sea", "light") and len(value["b"]) == 2
+
+
+def holds_the_answer_and_not_the_reasoning(_):
+    """The schema begins behind the reasoning, however that comes to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        template = pathlib.Path(folder) / "thinks.jinja"
+        template.write_text(THINKS)
+        s = Server(tern, MODEL, "-c", 512, "--chat-template", template)
+        for form in FORMS:
+            for budget in (0, 5, 20):
+                body = chat(max_tokens=300, temperature=1, ignore_eos=False, n=2, seed=budget,
+                            reasoning_budget=budget, **form)
+                a = s.good("/v1/chat/completions", body)
+                assert a["usage"]["completion_tokens_details"]["reasoning_tokens"] == 2 * budget
+                events = s.events("/v1/chat/completions", body)
+                for c in a["choices"]:
+                    m = c["message"]
+                    thought = m.get("reasoning_content", "")
+                    assert bool(thought) == (budget > 0) and "</think>" not in m["content"], c
+                    assert not thought.strip().startswith("{"), c
+                    if form == FORMS[1]:  # any object may be longer than there is room for
+                        assert m["content"].startswith("{"), c
+                    else:
+                        assert c["finish_reason"] == "stop" and of_schema(m["content"]), c
+                    for key, whole in (("content", m["content"]), ("reasoning_content", thought)):
+                        assert whole == "".join(
+                            e["choices"][0]["delta"].get(key) or "" for e in events
+                            if e["choices"][0]["index"] == c["index"]), (key, c)
+            # Reasoning that nothing bounds is not held to it.
+            c = s.good("/v1/chat/completions", chat(max_tokens=60, **form))["choices"][0]
+            assert c["finish_reason"] == "length" and not c["message"]["content"], c
+            assert not c["message"]["reasoning_content"].strip().startswith("{"), c
+        a = s.good("/v1/responses", {
+            "input": "hi", "reasoning_budget": 5, "max_output_tokens": 300, "temperature": 1,
+            "text": {"format": {"type": "json_schema", "name": "x", "schema": SCHEMA}}})
+        assert [x["type"] for x in a["output"]] == ["reasoning", "message"], a
+        assert of_schema(a["output"][1]["content"][0]["text"]), a
+        assert s.stop() == 0
+
+
 def fails_alone_what_is_wrong(s):
     """Ten requests run, ten bad expressions come: the ten are as they would have been."""
     running = [completion(max_tokens=60, seed=i, temperature=1, ignore_eos=True) for i in range(10)]
@@ -91,6 +147,6 @@ def fails_alone_what_is_wrong(s):
 
 
 TESTS = [gives_up_a_schema_whose_client_left, says_what_is_wrong_in_words_of_the_schema,
-         fails_alone_what_is_wrong]
+         holds_the_answer_and_not_the_reasoning, fails_alone_what_is_wrong]
 server = Server(tern, MODEL, "-c", 512, "--chat-template", "chatml")
 sys.exit(run(TESTS, server, sys.argv[3:]) > 0)
