@@ -16,6 +16,7 @@ struct tern_tile {
     size_t n_blocks;
     float *dst;
     size_t dst_stride;
+    bool begins; /* dst holds nothing yet */
 };
 
 /* sum += code * q over j0 .. j1 - 1 for n_tokens tokens and both halves, in 16 bits. */
@@ -86,11 +87,14 @@ TERN_INLINE void tile_dots(const struct tern_codes_avx2 *f, const struct tern_ex
 TERN_INLINE void tile(const struct tern_codes_avx2 *f, const struct tern_expanded *w,
                       size_t n_subs, struct tern_tile a, size_t n_tokens)
 {
+    static const float zeros[TERN_PANEL_ROWS];
+    const float *from = a.begins ? zeros : a.dst;
+    const size_t from_stride = a.begins ? 0 : a.dst_stride;
     __m256 acc[4][2];
 #pragma GCC unroll 4
     for (size_t t = 0; t < n_tokens; t++)
         for (int half = 0; half < 2; half++)
-            acc[t][half] = _mm256_loadu_ps(a.dst + t * a.dst_stride + 8 * half);
+            acc[t][half] = _mm256_loadu_ps(from + t * from_stride + 8 * half);
     for (size_t s = 0; s < n_subs; s++, w++) {
         __m256i dot[4][2];
         tile_dots(f, w, a.q + TERN_SUB * s, TERN_SUB * a.n_blocks, n_tokens, dot);
@@ -175,26 +179,25 @@ static void tiles_of(const struct tern_type_avx2 *type, const struct tern_expand
 }
 
 /* What the sums of n records give: see struct tern_tile. */
-static void make_side(const struct tern_type_avx2 *f, const struct tern_acts *a, size_t token,
-                      size_t n_tokens, int32_t *side)
+static void make_side(const struct tern_type_avx2 *f, const int16_t *sum, const float *d, size_t n,
+                      int32_t *side)
 {
-    const int16_t *sum = a->sum + 2 * token * a->n_blocks;
-    const float *d = a->d + token * a->n_blocks;
-    for (size_t i = 0; i < n_tokens * a->n_blocks; i++) {
-        const int32_t both = sum[2 * i] + sum[2 * i + 1];
-        if (f->has_min) {
-            const float x = d[i] * (float)both;
-            memcpy(side + i, &x, sizeof x);
-        } else {
-            side[i] = -f->zero * both;
-        }
+    const int by = f->has_min ? 1 : -f->zero;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256i x = _mm256_madd_epi16(load_256(sum + 2 * i), _mm256_set1_epi16((int16_t)by));
+        if (f->has_min)
+            x = _mm256_castps_si256(_mm256_mul_ps(_mm256_loadu_ps(d + i), _mm256_cvtepi32_ps(x)));
+        _mm256_storeu_si256((__m256i *)(void *)(side + i), x);
     }
-}
-
-static void zero_tile(float *dst, size_t dst_stride, size_t n_tokens)
-{
-    for (size_t t = 0; t < n_tokens; t++, dst += dst_stride)
-        memset(dst, 0, TERN_PANEL_ROWS * sizeof *dst);
+    for (; i < n; i++) {
+        const int32_t both = by * (sum[2 * i] + sum[2 * i + 1]);
+        const float x = d[i] * (float)both;
+        if (f->has_min)
+            memcpy(side + i, &x, sizeof x);
+        else
+            side[i] = both;
+    }
 }
 
 static void matmul_many(const struct tern_type_avx2 *f, const struct tern_matmul *m, size_t first,
@@ -207,10 +210,10 @@ static void matmul_many(const struct tern_type_avx2 *f, const struct tern_matmul
     const size_t most = TERN_MAX_EXPANDED / f->period, n_parts = (n_groups + most - 1) / most;
     const size_t part = (n_groups + n_parts - 1) / n_parts;
     if (!chain_has_sc(f->chain))
-        make_side(f, a, token, n_tokens, side);
+        make_side(f, a->sum + 2 * token * a->n_blocks, a->d + token * a->n_blocks,
+                  n_tokens * a->n_blocks, side);
     for (size_t p = first; p < first + n; p++) {
         float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;
-        zero_tile(dst, m->dst_stride, n_tokens);
         for (size_t g = 0; g < n_groups; g += part) {
             const size_t n_now = n_groups - g < part ? n_groups - g : part;
             const uint8_t *panel = m->panels + p * m->panel_bytes;
@@ -219,7 +222,7 @@ static void matmul_many(const struct tern_type_avx2 *f, const struct tern_matmul
                                            n_now * f->block_bytes / f->n_groups};
             const size_t s = g * f->period, i = token * a->n_blocks + s;
             const struct tern_tile t = {a->q + TERN_SUB * i, a->d + i, a->sum + 2 * i, side + s,
-                                        a->n_blocks, dst, m->dst_stride};
+                                        a->n_blocks, dst, m->dst_stride, g == 0};
             tiles_of(f, w, n_now * f->period, t, n_tokens, next);
         }
     }
