@@ -12,6 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "serve"))
+import going_on
 import looks
 import output
 import talking
@@ -29,7 +30,10 @@ if not MODEL.exists() or not program():
 ALONE = [talking.comes_whole_and_lets_nothing_out, talking.tells_of_its_pool, talking.stops]
 TESTS = [talking.types_streams_and_keeps, talking.edits_and_asks_again,
          talking.asks_with_its_settings, talking.keeps_conversations,
-         talking.talks_in_two_conversations_at_once, output.is_quick_with_a_long_conversation,
+         talking.talks_in_two_conversations_at_once, going_on.goes_on_with_what_was_cut,
+         going_on.offers_nothing_where_the_context_is_full,
+         going_on.shows_how_far_a_real_prompt_is_read, going_on.joins_what_two_windows_say,
+         output.is_quick_with_a_long_conversation,
          output.paints_a_long_answer_in_linear_time,
          output.is_the_same_piece_by_piece_and_at_once, output.lets_no_output_do_anything,
          looks.folds_thinking_and_shows_progress, looks.tells_what_went_wrong,

@@ -5,12 +5,13 @@
  *   server.js    what is asked            runs.js     answers under way
  *   thread.js    messages                 markdown.js, code.js   what models write
  *   sidebar.js   the list                 settings.js, machine.js   the panel
- *   dom.js       elements
+ *   key.js       the server's key         dom.js      elements
  *
  * Nothing is fetched from elsewhere, and nothing that a model writes is markup before markdown.js
  * has looked at it. */
 
 const { el, icon, iconButton, find, say, toast, download, number } = require('./dom');
+const askKey = require('./key');
 const machine = require('./machine');
 const runs = require('./runs');
 const server = require('./server');
@@ -108,8 +109,9 @@ function drawPanel() {
     const tabOf = (name, label) => el('button', { type: 'button', role: 'tab', id: 'tab-' + name,
         'aria-selected': String(tab === name), tabindex: tab === name ? '0' : '-1',
         'aria-controls': 'page-' + name, onclick: () => openPanel(name) }, label);
-    const page = tab === 'machine' ? machine.page(props) : settings.page(talk, () => {
-        store.note('system', talk.system);
+    const page = tab === 'machine' ? machine.page(props) : settings.page(talk.system, (text) => {
+        talk.system = text;
+        store.note('system', text);
         if (talk.messages.size)
             store.save(talk).catch(() => {});
     });
@@ -152,6 +154,17 @@ function show(shown) {
     if (tab)
         drawPanel();
     drawList();
+}
+
+/* Shows a conversation again, of which there is more. */
+function follow(shown) {
+    talk = shown;
+    talk.joined = false;
+    thread.inPlace(() => thread.show(talk, null, empty));
+    drawTitle();
+    drawComposer();
+    if (tab && !panel.contains(document.activeElement))
+        drawPanel();
 }
 
 function begin() {
@@ -258,6 +271,8 @@ function hear(run, what) {
         live.end();
         drawList();
         if (run.talk === talk) {
+            if (talk.joined)
+                follow(talk);
             drawComposer();
             say(run.message.state === 'stopped' ? 'Stopped' : 'The answer is complete');
         }
@@ -281,9 +296,14 @@ function hear(run, what) {
 /* An answer that failed for want of a key is asked for again with one. */
 async function failed(run) {
     if (run.error.status === 401 && await askKey(true)) {
-        run.talk.messages.delete(run.message.id);
-        run.talk.leaf = run.message.parent;
-        answer(run.talk);
+        if (run.goesOn) {
+            goOn(run.talk, run.message);
+        } else {
+            talks.drop(run.talk, run.message);
+            if (run.talk === talk)
+                thread.show(talk, null, empty);
+            answer(run.talk);
+        }
     } else if (run.error.status === 0) {
         connect();
     }
@@ -291,11 +311,20 @@ async function failed(run) {
 
 /* Asks for what follows the leaf, a message of the user's. */
 function answer(of) {
-    const message = talks.add(of, of.leaf, 'assistant', '');
+    goOn(of, talks.add(of, of.leaf, 'assistant', ''));
+}
+
+/* Asks for the message, the leaf, from where it is. */
+function goOn(of, message) {
     const live = new thread.Live(of, message);
     lives.set(of.id, live);
-    if (of === talk)
-        find('thread').append(live.element);
+    if (of === talk) {
+        const old = find('thread').querySelector(`[data-id="${message.id}"]`);
+        if (old)
+            old.replaceWith(live.element);
+        else
+            find('thread').append(live.element);
+    }
     runs.start(of, message, settings.request(), hear, failed);
     if (of === talk) {
         thread.toEnd();
@@ -340,11 +369,20 @@ const messageActs = {
     again: (message, instead) => stopThen(() => {
         talk.leaf = message.parent;
         if (instead)
-            talk.messages.delete(message.id);
+            talks.drop(talk, message);
         thread.show(talk, null, empty);
         answer(talk);
         keep();
     }),
+    goOn: (message) => {
+        if (!props || runs.of(talk.id))
+            return;
+        goOn(talk, message);
+        if (!narrow.matches)
+            input.focus();
+    },
+    isFull: ({ stats }) => Boolean(contextOf() && stats
+                                   && stats.prompt + stats.tokens >= contextOf()),
     choose: (message) => stopThen(() => {
         talks.choose(talk, message);
         const top = find('scroll').scrollTop;
@@ -356,32 +394,6 @@ const messageActs = {
 };
 
 /* --- the server --- */
-
-function askKey(refused) {
-    const dialog = find('dialog');
-    const box = el('input', { type: 'password', autocomplete: 'current-password', required: true,
-                              spellcheck: 'false', id: 'key' });
-    const check = el('input', { type: 'checkbox', id: 'keep-key' });
-    const form = el('form', { method: 'dialog' },
-        el('h2', { id: 'dialog-title' }, 'This server asks for a key'),
-        el('p', 'It was set with --api-key when the server was started.'),
-        el('label', 'Key', box),
-        el('label.check', check, 'Keep it in this browser'),
-        refused ? el('p.bad', { role: 'alert' }, 'The server does not take this key.') : '',
-        el('div.buttons', el('button.firm', { type: 'submit', value: 'ok' }, 'Continue')));
-    dialog.replaceChildren(form);
-    return new Promise((resolve) => {
-        form.addEventListener('submit', (e) => {
-            e.preventDefault();
-            server.setKey(box.value.trim(), check.checked);
-            dialog.close('ok');
-        });
-        dialog.onclose = () => resolve(dialog.returnValue === 'ok');
-        dialog.returnValue = '';
-        dialog.showModal();
-        box.focus();
-    });
-}
 
 function notice(text, action, act) {
     const to = find('notice');
@@ -552,13 +564,17 @@ async function main() {
     window.addEventListener('hashchange', fromAddress);
     window.addEventListener('popstate', fromAddress);
     await fromAddress();
-    store.onOthers(async (id) => {
+    store.onOthers(async (id, running) => {
         drawList();
-        if (id === talk.id && !runs.of(id)) {
-            const found = await store.load(id);
-            if (found)
-                show(found);
-        }
+        const found = id === talk.id && !runs.of(id) ? await store.load(id) : null;
+        if (found && found.messages.has(running))
+            found.messages.get(running).state = 'elsewhere';
+        if (found && !talks.path(found).some((m) => m.id === talk.leaf)
+            && found.messages.has(talk.leaf))
+            found.leaf = talk.leaf;
+        /* Who edits is not disturbed: what they send is joined to what is kept. */
+        if (found && id === talk.id && !runs.of(id) && !document.querySelector('.edit'))
+            follow(found);
     });
     if (!kept)
         toast('This browser keeps nothing here: conversations last until the page is closed');

@@ -14,6 +14,9 @@ function messagesOf(talk, message) {
     const list = talks.path(talk, message.parent)
         .filter((m) => m.role === 'user' || m.text)
         .map((m) => ({ role: m.role, content: m.text }));
+    if (message.text || message.thinking)
+        list.push({ role: 'assistant', content: message.text,
+                    reasoning_content: message.thinking || undefined });
     if (talk.system.trim())
         list.unshift({ role: 'system', content: talk.system });
     return list;
@@ -26,19 +29,23 @@ function take(run, event, now) {
     const choice = event.choices && event.choices[0];
     if (event.prompt_progress) {
         run.progress = event.prompt_progress;
-        stats.prompt = run.progress.total;
+        stats.prompt = run.progress.total - run.had;
         run.hear('progress');
     }
     if (event.usage) {
         const details = event.usage.prompt_tokens_details || {};
-        stats.prompt = event.usage.prompt_tokens;
-        stats.tokens = event.usage.completion_tokens;
-        stats.cached = details.cached_tokens || 0;
+        stats.prompt = event.usage.prompt_tokens - run.had;
+        stats.tokens = event.usage.completion_tokens + run.had;
+        if (!run.had)
+            stats.cached = details.cached_tokens || 0;
     }
     if (!choice)
         return;
     const { content, reasoning_content: thought } = choice.delta || {};
     if (content || thought) {
+        if (!run.came && run.had)
+            run.begun = now - (stats.total_ms || 0);
+        run.came = true;
         stats.first_ms = stats.first_ms || now - run.begun;
         stats.total_ms = now - run.begun;
         stats.tokens++;
@@ -72,7 +79,7 @@ async function read(run, body) {
                 take(run, event, performance.now());
             return;
         } catch (e) {
-            if (!e.wait || tries === TRIES || run.message.text)
+            if (!e.wait || tries === TRIES || run.came)
                 throw e;
             run.hear('busy');
             await pause(1000 * Math.min(5, e.wait), run.controller.signal);
@@ -80,20 +87,27 @@ async function read(run, body) {
     }
 }
 
-/* Runs the message's answer to its end. hear(what): progress, text, busy, end. failed(error) may
- * answer a promise of true: it is to be tried again. */
+/* Runs the message's answer to its end; one that has some already is gone on with. hear(what):
+ * progress, text, busy, end. failed(run) is called behind it. */
 async function start(talk, message, settings, hear, failed) {
-    const run = { talk, message, hear: (what) => hear(run, what), progress: null,
-                  controller: new AbortController(), begun: performance.now() };
+    const goesOn = Boolean(message.text || message.thinking);
+    const run = { talk, message, hear: (what) => hear(run, what), progress: null, came: false,
+                  controller: new AbortController(), begun: performance.now(), goesOn,
+                  had: goesOn && message.stats && message.stats.tokens || 0 };
+    const body = { ...settings, messages: messagesOf(talk, message) };
+    if (goesOn)
+        body.continue_final_message = true;
     all.set(talk.id, run);
+    talk.own.add(message.id);
     message.state = 'running';
-    message.stats = { tokens: 0 };
+    message.error = '';
+    message.stats = goesOn && message.stats || { tokens: 0 };
     const keep = setInterval(() => {
         if (message.stats.tokens)
             store.save(talk).catch(() => {});
     }, SAVE_MS);
     try {
-        await read(run, { ...settings, messages: messagesOf(talk, message) });
+        await read(run, body);
         if (message.state === 'running')
             message.state = 'done';
     } catch (e) {

@@ -7,7 +7,7 @@ const store = require('./store');
 /* Name in the request, label, least, most, step, and what it does. */
 const FIELDS = [
     ['temperature', 'Temperature', 0, 5, 0.05, '0 always takes the likeliest token'],
-    ['max_tokens', 'Most tokens', 1, 1000000, 1, 'Of an answer; empty: what the context holds'],
+    ['max_tokens', 'Max tokens', 1, 1000000, 1, 'Of an answer; empty: what the context holds'],
     ['top_p', 'Top p', 0, 1, 0.01, 'The likeliest tokens that together have this probability'],
     ['top_k', 'Top k', 0, 100000, 1, 'Only so many of the likeliest tokens; 0: all'],
     ['min_p', 'Min p', 0, 1, 0.01, 'At least this part of the likeliest token’s probability'],
@@ -45,7 +45,7 @@ function fieldOf([name, label, least, most, step, about]) {
     const box = el('input', { type: 'number', inputmode: 'decimal', min: least, max: most, step,
                               name, title: about, autocomplete: 'off',
                               placeholder: Number.isFinite(own) ? Math.round(own * 1000) / 1000
-                                  : name === 'seed' ? 'another each time' : 'automatic' });
+                                  : name === 'seed' ? 'random' : 'automatic' });
     if (name === 'seed' || name === 'max_tokens' || name === 'top_k')
         box.inputMode = 'numeric';
     if (Number.isFinite(values[name]))
@@ -84,14 +84,11 @@ function stopField() {
     return el('label.wide', 'Stop where this is written', box);
 }
 
-function systemField(talk, changed) {
+function systemField(text, changed) {
     const box = el('textarea', { name: 'system', 'aria-label': 'System prompt', rows: '4',
                                  placeholder: 'Who the model is, and how it should answer' });
-    box.value = talk.system;
-    box.addEventListener('input', () => {
-        talk.system = box.value;
-        changed();
-    });
+    box.value = text;
+    box.addEventListener('input', () => changed(box.value));
     return box;
 }
 
@@ -106,8 +103,8 @@ function keysList() {
         el('dt', ...keys.flatMap((k) => [el('kbd', k), ' '])), el('dd', what)]));
 }
 
-/* The page of the panel. talk: the conversation shown; changed: its system prompt was. */
-function page(talk, changed) {
+/* The page of the panel; changed(text): the system prompt of the conversation shown is another. */
+function page(system, changed) {
     const fields = el('div.fields', ...FIELDS.map(fieldOf), thinkingField(), stopField());
     const again = el('button.link', { type: 'button', onclick: () => {
         values = {};
@@ -118,7 +115,7 @@ function page(talk, changed) {
     return el('div.page',
         el('section', el('h3', 'System prompt'),
            el('p.about', 'Of this conversation, and of those that are begun after it.'),
-           systemField(talk, changed)),
+           systemField(system, changed)),
         el('section', el('h3', 'Sampling'),
            el('p.about', 'Of all conversations. What is empty is as the server has it. ', again),
            fields),

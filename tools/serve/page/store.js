@@ -38,7 +38,7 @@ function done(request) {
     });
 }
 
-const headOf = ({ id, title, created, updated }) => ({ id, title, created, updated });
+const headOf = ({ id, title, created, updated, stamp }) => ({ id, title, created, updated, stamp });
 
 async function heads() {
     const list = base ? await done(base.transaction(HEADS).objectStore(HEADS).getAll())
@@ -49,7 +49,10 @@ async function heads() {
 async function load(id) {
     const body = base ? await done(base.transaction(BODIES).objectStore(BODIES).get(id))
         : memory.get(id);
-    return talks.fromFile(body);
+    const talk = talks.fromFile(body);
+    if (talk)
+        talk.stamp = body.stamp || null;
+    return talk;
 }
 
 function change(act) {
@@ -61,18 +64,33 @@ function change(act) {
     });
 }
 
+/* Puts a conversation; what another window has put since it was read is joined to it first. The
+ * stamp, another one each time, tells whether there is such, within the one transaction. */
 async function save(talk) {
-    const file = talks.toFile(talk);
     if (!base) {
-        memory.set(talk.id, structuredClone(file));
+        memory.set(talk.id, structuredClone(talks.toFile(talk)));
         return;
     }
     await change((h, b) => {
-        h.put(headOf(talk));
-        b.put(file);
+        const put = (found) => {
+            if (found)
+                talks.join(talk, found);
+            talk.stamp = talks.newId();
+            h.put(headOf(talk));
+            b.put({ ...talks.toFile(talk), stamp: talk.stamp });
+            talks.kept(talk);
+        };
+        h.get(talk.id).onsuccess = (e) => {
+            const head = e.target.result;
+            if (!head || (head.stamp || null) === talk.stamp)
+                put(null);
+            else
+                b.get(talk.id).onsuccess = (e) => put(talks.fromFile(e.target.result));
+        };
     });
+    const running = [...talk.messages.values()].find((m) => m.state === 'running');
     if (others)
-        others.postMessage({ changed: talk.id });
+        others.postMessage({ changed: talk.id, running: running ? running.id : null });
 }
 
 async function remove(id) {
@@ -88,7 +106,7 @@ async function remove(id) {
 
 function onOthers(hear) {
     if (others)
-        others.onmessage = (e) => hear(e.data.changed);
+        others.onmessage = (e) => hear(e.data.changed, e.data.running);
 }
 
 /* --- what is small --- */

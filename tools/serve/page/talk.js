@@ -3,7 +3,11 @@
  *
  * Who edits a message or asks for another answer gets a sibling of what was there; nothing that was
  * said is lost. The path shown is the one that leads to `leaf`. A conversation that comes from a
- * file is checked field by field: it may be anybody's. */
+ * file is checked field by field: it may be anybody's.
+ *
+ * Another window may have kept more of the same conversation meanwhile. So each knows what it did
+ * itself since it last kept it: the messages that are its `own`, those it took away (`gone`), and
+ * the title and system prompt as they `were`. What is kept is then the two trees in one. */
 
 const LIMITS = { title: 200, text: 4 << 20, messages: 20000 };
 
@@ -15,8 +19,13 @@ function newId() {
 
 function create(system) {
     const now = Date.now();
-    return { id: newId(), title: '', system: system || '', created: now, updated: now,
-             leaf: null, messages: new Map() };
+    return begun({ id: newId(), title: '', system: system || '', created: now, updated: now,
+                   leaf: null, messages: new Map() });
+}
+
+function begun(talk) {
+    return Object.assign(talk, { own: new Set(), gone: new Set(), stamp: null, joined: false,
+                                 was: { title: talk.title, system: talk.system } });
 }
 
 /* A message behind `parent` (null: the first), which becomes the leaf. */
@@ -24,6 +33,7 @@ function add(talk, parent, role, text) {
     const m = { id: newId(), parent, role, text, thinking: '', created: Date.now(), state: 'done',
                 error: '', stats: null };
     talk.messages.set(m.id, m);
+    talk.own.add(m.id);
     talk.leaf = m.id;
     talk.updated = m.created;
     if (!talk.title && role === 'user')
@@ -60,10 +70,47 @@ function choose(talk, message) {
     talk.leaf = id;
 }
 
+function drop(talk, message) {
+    talk.messages.delete(message.id);
+    talk.gone.add(message.id);
+    if (talk.leaf === message.id)
+        talk.leaf = message.parent;
+}
+
+/* Takes over what another window kept. A message that somebody answered stays. */
+function join(talk, found) {
+    const all = new Map(), answered = new Set();
+    for (const m of found.messages.values())
+        all.set(m.id, talk.own.has(m.id) && talk.messages.get(m.id) || m);
+    for (const m of talk.messages.values())
+        if (!all.has(m.id))
+            all.set(m.id, m);
+    for (const m of all.values())
+        answered.add(m.parent);
+    for (const id of talk.gone)
+        if (!answered.has(id))
+            all.delete(id);
+    for (const name of ['title', 'system'])
+        if (talk[name] === talk.was[name])
+            talk[name] = found[name];
+    talk.messages = all;
+    talk.updated = Math.max(talk.updated, found.updated);
+    talk.joined = true;
+}
+
+/* It has been kept; what is under way goes on to be this window's. */
+function kept(talk) {
+    for (const id of talk.own)
+        if (!talk.messages.has(id) || talk.messages.get(id).state !== 'running')
+            talk.own.delete(id);
+    talk.gone.clear();
+    talk.was = { title: talk.title, system: talk.system };
+}
+
 /* --- files --- */
 
-function toFile(talk) {
-    return { ...talk, messages: [...talk.messages.values()] };
+function toFile({ id, title, system, created, updated, leaf, messages }) {
+    return { id, title, system, created, updated, leaf, messages: [...messages.values()] };
 }
 
 const text = (x, most) => typeof x === 'string' ? x.slice(0, most) : '';
@@ -83,9 +130,9 @@ function fromFile(x) {
     if (!x || typeof x !== 'object' || !Array.isArray(x.messages)
         || x.messages.length > LIMITS.messages)
         return null;
-    const talk = { id: id(x.id) || newId(), title: text(x.title, LIMITS.title),
-                   system: text(x.system, LIMITS.text), created: time(x.created),
-                   updated: time(x.updated), leaf: null, messages: new Map() };
+    const talk = begun({ id: id(x.id) || newId(), title: text(x.title, LIMITS.title),
+                         system: text(x.system, LIMITS.text), created: time(x.created),
+                         updated: time(x.updated), leaf: null, messages: new Map() });
     for (const m of x.messages) {
         if (!m || !id(m.id) || talk.messages.has(m.id) || !['user', 'assistant'].includes(m.role))
             return null;
@@ -105,4 +152,5 @@ function fromFile(x) {
     return talk;
 }
 
-module.exports = { create, add, path, siblings, choose, toFile, fromFile, titleOf, newId };
+module.exports = { create, add, drop, path, siblings, choose, join, kept, toFile, fromFile, titleOf,
+                   newId };

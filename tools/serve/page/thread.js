@@ -12,7 +12,7 @@ const talks = require('./talk');
 const scroll = find('scroll'), thread = find('thread');
 const LEAST_MS = 60, SHARE = 5; /* at most a fifth of the time is spent painting */
 const AT_ONCE = 24, FILL_MS = 12;
-let acts = {}; /* what can be done to a message: again, edit, choose */
+let acts = {}; /* what can be done to a message: again, goOn, edit, choose; and what is full */
 
 /* Whether the end is to be seen. Heights change by themselves, as messages that were only guessed
  * come into view; only a scroll at an unchanged height is the reader's. */
@@ -28,6 +28,14 @@ function toEnd() {
 function toPlace(top) {
     follows = false;
     scroll.scrollTop = top;
+}
+
+/* Shows something else, with the reader where the reader was. */
+function inPlace(change) {
+    const top = follows ? null : scroll.scrollTop;
+    change();
+    if (top !== null)
+        toPlace(top);
 }
 
 function followEnd(change) {
@@ -139,17 +147,24 @@ function edit(element, talk, message) {
     box.focus();
 }
 
-function noteOf(message) {
+/* How an answer ended, and how it may go on: the last one of those shown, from where it is. */
+function noteOf(talk, message) {
+    const begun = message.text || message.thinking;
+    const link = (label, act) => el('button.link', { type: 'button', onclick: act }, label);
+    const more = begun && talk.leaf === message.id && !acts.isFull(message)
+        ? link('Continue', () => acts.goOn(message)) : '';
+    const note = (text) => el('p.note', text, ' ', more);
     if (message.state === 'stopped')
-        return el('p.note', 'Stopped here.');
+        return note('Stopped here.');
+    if (message.state === 'elsewhere')
+        return el('p.note', 'Another window of this browser writes it.');
     if (message.state === 'length')
-        return el('p.note', 'It ended here for lack of tokens: of the context, or of “most tokens”'
-                  + ' in the settings.');
+        return note(acts.isFull(message) ? 'The context is full: begin a new conversation, or edit'
+            + ' an earlier message.' : 'Cut off by “max tokens” in the settings.');
     if (message.state !== 'failed')
         return null;
     return el('div.error', { role: 'alert' }, el('span', message.error || 'It failed.'),
-              el('button.link', { type: 'button', onclick: () => acts.again(message, true) },
-                 'Try again'));
+              more || link('Try again', () => acts.again(message, true)));
 }
 
 function answerElement(message) {
@@ -187,7 +202,7 @@ function answerMessage(talk, message, atOnce) {
 }
 
 function finish(element, talk, message) {
-    const note = noteOf(message);
+    const note = noteOf(talk, message);
     if (note)
         element.append(note);
     element.append(answerActs(talk, message));
@@ -226,7 +241,10 @@ class Live {
         this.taken = 0;
         this.delay = LEAST_MS;
         this.timer = 0;
+        this.had = message.text.length + message.thinking.length;
         this.paint();
+        if (this.had)
+            this.element.append(this.wait);
     }
 
     /* Something has changed; it is painted soon. */
@@ -255,7 +273,7 @@ class Live {
 
     put() {
         const m = this.message;
-        if (m.text || m.thinking)
+        if (m.text.length + m.thinking.length > this.had)
             this.wait.remove();
         if (m.thinking) {
             if (!this.thinking) {
@@ -336,4 +354,4 @@ function setUp(given) {
     resized.observe(scroll);
 }
 
-module.exports = { setUp, show, Live, editLast, toEnd, toPlace, rateOf };
+module.exports = { setUp, show, Live, editLast, toEnd, toPlace, inPlace, rateOf };
