@@ -294,7 +294,14 @@ def names_what_is_wrong_with_a_field(s):
             status, _, answer = s.post("/v1/completions", body)
             assert status == 400, (bad, status, answer)
             error = answer["error"]
-            assert error["type"] == "invalid_request_error" and error["message"], bad
+            name = list(bad)[0]
+            assert error["type"] == "invalid_request_error", bad
+            assert error["param"].split(".")[0] == name, (bad, error)
+            assert error["message"].startswith(name), (bad, error)
+            value = bad[name]  # numbers of a range are shown, and it
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and \
+                    name not in ("stop", "logit_bias", "stop_token_ids", "best_of"):
+                assert f"{value} given" in error["message"], (bad, error)
     for absent in ("temperature", "max_tokens", "stop", "seed", "logit_bias", "logprobs", "n",
                    "stream", "stream_options", "response_format", "echo", "suffix"):
         assert s.post("/v1/completions", completion(**{absent: None, "ignore_eos": True}))[0] == 200

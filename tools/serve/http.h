@@ -18,6 +18,7 @@
  *   http_parse.c   bytes to an exchange: llhttp, and what it lets pass and we do not
  *   http_reply.c   what is written to an exchange, and its way to the socket's side
  *   http_loop.c    poll, sockets, deadlines
+ *   http_listen.c  memory, the socket that listens, being told to stop
  */
 #ifndef TERN_HTTP_H
 #define TERN_HTTP_H

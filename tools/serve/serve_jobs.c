@@ -85,7 +85,7 @@ struct tern_job *tern_job_new(struct tern_server *s, struct tern_http_exchange *
     if (!j)
         return NULL;
     *j = (struct tern_job){.server = s, .x = x, .route = r, .memory = j->memory,
-                           .number = number, .options.sampling.stream = 0};
+                           .number = number};
     x->job = j;
     return j;
 }

@@ -94,8 +94,8 @@ bool tern_prompts_ids(struct tern_call *c, uint32_t i, const json_t *list)
         const json_t *id = json_array_get(list, k);
         const int64_t x = json_is_integer(id) ? json_integer_value(id) : -1;
         if (x < 0 || x >= n_vocab)
-            return tern_call_fail(c, 400, param_of(c), NULL, "%s: ids from 0 to %u needed",
-                                  param_of(c), n_vocab - 1);
+            return tern_call_fail(c, 400, param_of(c), NULL, "%s: an id from 0 to %u needed at "
+                                  "%zu", param_of(c), n_vocab - 1, k);
         to[k] = (tern_token)x;
     }
     c->job->prompts[i].ids = to;

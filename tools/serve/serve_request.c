@@ -20,16 +20,38 @@ static bool wrong(struct tern_call *c, const char *name, const char *needed)
     return tern_call_fail(c, 400, name, NULL, "%s: %s needed", name, needed);
 }
 
+static bool too_many(struct tern_call *c, const char *name, size_t n, int most)
+{
+    return tern_call_fail(c, 400, name, NULL, "%s: %zu given, at most %d needed", name, n, most);
+}
+
+/* A value as an error shows it: numbers as they are, of others their kind. */
+static const char *shown(const json_t *value, char out[32])
+{
+    if (json_is_integer(value))
+        snprintf(out, 32, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(out, 32, "%g", json_real_value(value));
+    else
+        snprintf(out, 32, "%s", json_is_string(value)    ? "a text"
+                                : json_is_boolean(value) ? json_is_true(value) ? "true" : "false"
+                                : json_is_array(value)   ? "a list"
+                                : json_is_object(value)  ? "an object"
+                                                         : "null");
+    return out;
+}
+
 bool tern_field_real(struct tern_call *c, const char *name, double least, double most,
                      double *out)
 {
     const json_t *value = field(c, name);
     if (!value)
         return true;
+    char text[32];
     const double x = json_is_number(value) ? json_number_value(value) : NAN;
     if (!(x >= least && x <= most))
-        return tern_call_fail(c, 400, name, NULL, "%s: a number from %g to %g needed", name,
-                              least, most);
+        return tern_call_fail(c, 400, name, NULL, "%s: %s given, a number from %g to %g needed",
+                              name, shown(value, text), least, most);
     *out = x;
     return true;
 }
@@ -40,13 +62,15 @@ bool tern_field_int(struct tern_call *c, const char *name, int64_t least, int64_
     const json_t *value = field(c, name);
     if (!value)
         return true;
+    char text[32];
     const double real = json_is_real(value) ? json_real_value(value) : 0.5;
     const bool whole = real >= -9e15 && real <= 9e15 && real == (double)(int64_t)real;
     const int64_t x = json_is_integer(value) ? json_integer_value(value)
                                              : whole ? (int64_t)real : 0;
     if (!(json_is_integer(value) || whole) || x < least || x > most)
-        return tern_call_fail(c, 400, name, NULL, "%s: a whole number from %lld to %lld needed",
-                              name, (long long)least, (long long)most);
+        return tern_call_fail(c, 400, name, NULL,
+                              "%s: %s given, a whole number from %lld to %lld needed", name,
+                              shown(value, text), (long long)least, (long long)most);
     *out = x;
     return true;
 }
@@ -56,8 +80,10 @@ bool tern_field_bool(struct tern_call *c, const char *name, bool *out)
     const json_t *value = field(c, name);
     if (!value)
         return true;
+    char text[32];
     if (!json_is_boolean(value))
-        return wrong(c, name, "true or false");
+        return tern_call_fail(c, 400, name, NULL, "%s: %s given, true or false needed", name,
+                              shown(value, text));
     *out = json_is_true(value);
     return true;
 }
@@ -135,11 +161,14 @@ static bool add_bias(struct tern_call *c, tern_bias *to, int64_t id, const json_
     const uint32_t n_vocab = c->server->session.info.n_vocab;
     const bool never = json_is_false(bias);
     const double x = json_is_number(bias) ? json_number_value(bias) : NAN;
+    char text[32];
     if (id < 0 || id >= n_vocab)
-        return tern_call_fail(c, 400, "logit_bias", NULL, "logit_bias: ids from 0 to %u needed",
-                              n_vocab - 1);
+        return tern_call_fail(c, 400, "logit_bias", NULL, "logit_bias: id %lld given, 0 to %u "
+                              "needed", (long long)id, n_vocab - 1);
     if (!never && !(x >= -100 && x <= 100))
-        return wrong(c, "logit_bias", "biases from -100 to 100, or false,");
+        return tern_call_fail(c, 400, "logit_bias", NULL, "logit_bias: %s given for %lld, -100 to "
+                              "100, or false, needed", bias ? shown(bias, text) : "nothing",
+                              (long long)id);
     *to = (tern_bias){(tern_token)id, never || x <= -100 ? -INFINITY : (float)x};
     return true;
 }
@@ -165,7 +194,7 @@ static bool read_biases(struct tern_call *c, tern_sampling *to)
     if (!json_is_object(map) && !json_is_array(map))
         return wrong(c, "logit_bias", "an object of ids and biases");
     if (n > TERN_MAX_BIASES)
-        return wrong(c, "logit_bias", "at most 1024 biases");
+        return too_many(c, "logit_bias", n, TERN_MAX_BIASES);
     tern_bias *list = tern_job_take(c->job, n, sizeof *list);
     if (!list)
         return tern_call_fail(c, 413, "logit_bias", NULL, "logit_bias: no memory for it");
@@ -197,8 +226,11 @@ static bool add_stop(struct tern_call *c, tern_text *to, const json_t *value, si
 {
     const size_t n = json_string_length(value);
     *bytes += n;
-    if (!json_is_string(value) || n == 0 || *bytes > TERN_SERVE_STOP_BYTES)
-        return wrong(c, "stop", "texts of at least one byte, 2048 together,");
+    if (!json_is_string(value) || n == 0)
+        return wrong(c, "stop", "texts of at least one byte");
+    if (*bytes > TERN_SERVE_STOP_BYTES)
+        return tern_call_fail(c, 400, "stop", NULL, "stop: texts of %zu bytes given, at most %d "
+                              "needed", *bytes, TERN_SERVE_STOP_BYTES);
     *to = tern_job_keep(c->job, json_string_value(value), n);
     return to->data || tern_call_fail(c, 413, "stop", NULL, "stop: no memory for it");
 }
@@ -209,7 +241,7 @@ static bool read_stops(struct tern_call *c, tern_seq_options *o)
     const size_t n = json_is_array(stop) ? json_array_size(stop) : stop != NULL;
     size_t bytes = 0;
     if (n > TERN_MAX_STOPS)
-        return wrong(c, "stop", "at most 32 texts");
+        return too_many(c, "stop", n, TERN_MAX_STOPS);
     tern_text *list = tern_job_take(c->job, n, sizeof *list);
     if (!list)
         return tern_call_fail(c, 413, "stop", NULL, "stop: no memory for it");
@@ -225,12 +257,15 @@ static bool read_stop_tokens(struct tern_call *c)
 {
     json_t *list = field(c, "stop_token_ids"), *id;
     size_t i;
-    if (list && (!json_is_array(list) || json_array_size(list) > TERN_SERVE_STOP_TOKENS))
-        return wrong(c, "stop_token_ids", "a list of at most 16 ids");
+    if (list && !json_is_array(list))
+        return wrong(c, "stop_token_ids", "a list of ids");
+    if (json_array_size(list) > TERN_SERVE_STOP_TOKENS)
+        return too_many(c, "stop_token_ids", json_array_size(list), TERN_SERVE_STOP_TOKENS);
     json_array_foreach(list, i, id) {
         const int64_t x = json_is_integer(id) ? json_integer_value(id) : -1;
         if (x < 0 || x >= c->server->session.info.n_vocab)
-            return wrong(c, "stop_token_ids", "ids of the vocabulary");
+            return tern_call_fail(c, 400, "stop_token_ids", NULL, "stop_token_ids[%zu]: an id "
+                                  "from 0 to %u needed", i, c->server->session.info.n_vocab - 1);
         c->job->stop_tokens[c->job->n_stop_tokens++] = (tern_token)x;
     }
     return true;
