@@ -73,15 +73,22 @@ static __m256 exp_scores(float *s, size_t i, size_t lo, size_t hi, __m256 max)
     return _mm256_and_ps(p, _mm256_castsi256_ps(mask));
 }
 
-/* exp of 16 scores of which none is more than 87 below the maximum. */
-static void exp_near(float *s, __m256 max, __m256 *low, __m256 *high)
+/* exp of 8 * n scores, n even, of which none is more than 87 below the maximum. */
+static inline __attribute__((always_inline)) void exp_near(float *s, __m256 max, __m256 *low,
+                                                           __m256 *high, int n)
 {
-    const __m256 a = exp_minus_near_avx2(_mm256_sub_ps(max, _mm256_loadu_ps(s)));
-    const __m256 b = exp_minus_near_avx2(_mm256_sub_ps(max, _mm256_loadu_ps(s + 8)));
-    _mm256_storeu_ps(s, a);
-    _mm256_storeu_ps(s + 8, b);
-    *low = _mm256_add_ps(*low, a);
-    *high = _mm256_add_ps(*high, b);
+    __m256 x[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++)
+        x[i] = _mm256_sub_ps(max, _mm256_loadu_ps(s + 8 * i));
+    exp_minus_near_avx2(x, n);
+#pragma GCC unroll 2
+    for (int i = 0; i < n; i += 2) {
+        _mm256_storeu_ps(s + 8 * i, x[i]);
+        _mm256_storeu_ps(s + 8 * i + 8, x[i + 1]);
+        *low = _mm256_add_ps(*low, x[i]);
+        *high = _mm256_add_ps(*high, x[i + 1]);
+    }
 }
 
 float tern_softmax_avx2(float *s, size_t lo, size_t hi, float *m)
@@ -92,8 +99,10 @@ float tern_softmax_avx2(float *s, size_t lo, size_t hi, float *m)
     const __m256 maxima = _mm256_set1_ps(max);
     __m256 low = _mm256_setzero_ps(), high = _mm256_setzero_ps();
     for (size_t i = lo & ~(size_t)15; i < hi;) {
+        for (; near && i >= first && i + 32 <= last; i += 32)
+            exp_near(s + i, maxima, &low, &high, 4);
         for (; near && i >= first && i < last; i += 16)
-            exp_near(s + i, maxima, &low, &high);
+            exp_near(s + i, maxima, &low, &high, 2);
         if (i >= hi)
             break;
         low = _mm256_add_ps(low, exp_scores(s, i, lo, hi, maxima));
@@ -307,10 +316,10 @@ INLINE void run_rows(const struct tile *t, const uint16_t *lo, const uint16_t *h
         run_span(*t, i, 1, to, hi[i], n, kind);
 }
 
-/* Tiles of 3 to 6 rows are the quickest, of one row the slowest. */
+/* Tiles of 6 rows are the quickest, of one row the slowest. */
 INLINE size_t tile_rows(size_t left)
 {
-    return left <= 6 ? left : left <= 8 ? 4 : left <= 10 ? 5 : 6;
+    return left == 7 ? 4 : left < 6 ? left : 6;
 }
 
 /* A tile has about ten accumulators; that tells how many run over the tokens. */

@@ -11,24 +11,36 @@
 #include <immintrin.h>
 #include <stddef.h>
 
-/* e^r's polynomial of tern_exp(-x), and the t whose lowest bits are n. Everything is exp's with
- * the signs of x and r turned, which changes no rounding and saves negating x. The caller
- * multiplies by 2^n, in the one or two steps that its range asks for: all are exact but the
- * last, so that how 2^n is split does not tell. */
-static inline __m256 exp_minus_parts_avx2(__m256 x, __m256 *t)
+/* Of each of n vectors e^r's polynomial of tern_exp(-x), and the t whose lowest bits are n; n is a
+ * constant. Everything is exp's with the signs of x and r turned, which changes no rounding and
+ * saves negating x. The caller multiplies by 2^n, in the one or two steps that its range asks for:
+ * all are exact but the last, so that how 2^n is split does not tell. Vectors take each step
+ * together: one's steps wait for one another, and behind forty of them no core looks for more. */
+static inline __attribute__((always_inline)) void exp_minus_parts_avx2(const __m256 *x, __m256 *t,
+                                                                       __m256 *p, int n)
 {
-    const __m256 magic = _mm256_set1_ps(0x1.8p23f), one = _mm256_set1_ps(1.0f);
-    *t = _mm256_fnmadd_ps(x, _mm256_set1_ps(0x1.715476p+0f), magic);
-    const __m256 n = _mm256_sub_ps(*t, magic);
-    __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(0x1.62e4p-1f), x);
-    r = _mm256_fmadd_ps(n, _mm256_set1_ps(0x1.7f7d1cp-20f), r);
-    __m256 p = _mm256_set1_ps(0x1.6a234cp-10f);
-    p = _mm256_fnmadd_ps(p, r, _mm256_set1_ps(0x1.123a6cp-7f));
-    p = _mm256_fnmadd_ps(p, r, _mm256_set1_ps(0x1.5558f4p-5f));
-    p = _mm256_fnmadd_ps(p, r, _mm256_set1_ps(0x1.555490p-3f));
-    p = _mm256_fnmadd_ps(p, r, _mm256_set1_ps(0x1.fffffcp-2f));
-    p = _mm256_fnmadd_ps(p, r, one);
-    return _mm256_fnmadd_ps(p, r, one);
+    static const float c[] = {0x1.123a6cp-7f, 0x1.5558f4p-5f, 0x1.555490p-3f, 0x1.fffffcp-2f, 1, 1};
+    __m256 r[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++)
+        t[i] = _mm256_fnmadd_ps(x[i], _mm256_set1_ps(0x1.715476p+0f), _mm256_set1_ps(0x1.8p23f));
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++)
+        p[i] = _mm256_sub_ps(t[i], _mm256_set1_ps(0x1.8p23f));
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++)
+        r[i] = _mm256_fmadd_ps(p[i], _mm256_set1_ps(0x1.62e4p-1f), x[i]);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++)
+        r[i] = _mm256_fmadd_ps(p[i], _mm256_set1_ps(0x1.7f7d1cp-20f), r[i]);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++)
+        p[i] = _mm256_set1_ps(0x1.6a234cp-10f);
+#pragma GCC unroll 6
+    for (int k = 0; k < 6; k++)
+#pragma GCC unroll 4
+        for (int i = 0; i < n; i++)
+            p[i] = _mm256_fnmadd_ps(p[i], r[i], _mm256_set1_ps(c[k]));
 }
 
 /* 2^(n + k), by the bits of 2^k. */
@@ -42,27 +54,30 @@ static inline __m256 power_avx2(__m256 t, float two_to_k)
 /* tern_exp(-x) for x >= 0 and NaN. n is -150 or more: 2^(n + 24) is a normal number. */
 static inline __m256 exp_minus_avx2(__m256 x)
 {
-    __m256 t;
-    const __m256 p = exp_minus_parts_avx2(_mm256_min_ps(_mm256_set1_ps(104.0f), x), &t);
+    __m256 t, p;
+    x = _mm256_min_ps(_mm256_set1_ps(104.0f), x);
+    exp_minus_parts_avx2(&x, &t, &p, 1);
     const __m256 large = _mm256_mul_ps(p, power_avx2(t, 0x1p24f));
     return _mm256_mul_ps(large, _mm256_set1_ps(0x1p-24f));
 }
 
-/* tern_exp(-x) for x of 0 .. 87 and NaN: 2^n is a normal number. */
-static inline __m256 exp_minus_near_avx2(__m256 x)
+/* tern_exp(-x) for x of 0 .. 87 and NaN, of n vectors in place: 2^n is a normal number. */
+static inline __attribute__((always_inline)) void exp_minus_near_avx2(__m256 *x, int n)
 {
-    __m256 t;
-    const __m256 p = exp_minus_parts_avx2(x, &t);
-    return _mm256_mul_ps(p, power_avx2(t, 1.0f));
+    __m256 t[4], p[4];
+    exp_minus_parts_avx2(x, t, p, n);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++)
+        x[i] = _mm256_mul_ps(p[i], power_avx2(t[i], 1.0f));
 }
 
 /* 1 + tern_exp(-x). Above 87 that is 1 whatever the power is; n is 128 at most, and 2^(n - 1) a
  * normal number. */
 static inline __m256 one_plus_exp_minus_avx2(__m256 x)
 {
-    __m256 t;
-    const __m256 below = _mm256_min_ps(_mm256_set1_ps(87.0f), x);
-    const __m256 p = exp_minus_parts_avx2(_mm256_max_ps(_mm256_set1_ps(-89.0f), below), &t);
+    __m256 t, p;
+    x = _mm256_max_ps(_mm256_set1_ps(-89.0f), _mm256_min_ps(_mm256_set1_ps(87.0f), x));
+    exp_minus_parts_avx2(&x, &t, &p, 1);
     const __m256 half = _mm256_mul_ps(p, power_avx2(t, 0.5f));
     return _mm256_add_ps(_mm256_set1_ps(1.0f), _mm256_add_ps(half, half));
 }

@@ -1,8 +1,8 @@
 /* matmul_avx512_vnni.c: integer matrix products of the AVX-512 VNNI variant. */
 #include "platform/cpu/x86/lanes_avx512_vnni.h"
 
+#include "platform/cpu/x86/ahead_x86.h"
 #include "platform/cpu/x86/matmul_vnni.h"
-#include "platform/cpu/x86/scores_avx512_vnni.h"
 #include "platform/cpu/x86/x86.h"
 
 /* --- the types of cached keys too: a panel is what 16 tokens keep --- */
@@ -41,7 +41,7 @@ TERN_INLINE void scores_codes(const struct tern_codes_vnni *f, panel_by_many_fn 
     make_side(f->sides, f->zero, s->acts, 0, n_rows,
               (int32_t *)(void *)((char *)s->scratch + EXPANDED_BYTES));
     for (size_t b = s->first; b < s->last; b++) {
-        ask_ahead(s, b);
+        look_ahead(s, b, 0, ahead_share(s, 1));
         m.panels = s->block[b];
         m.dst = s->s + TERN_PANEL_ROWS * b;
         panel(&m, 0, 0, n_rows);

@@ -6,7 +6,7 @@
  * of several tokens, or of several panels where there is one token. */
 #include "platform/cpu/x86/lanes_avx512_vnni.h"
 
-#include "platform/cpu/x86/scores_avx512_vnni.h"
+#include "platform/cpu/x86/ahead_x86.h"
 #include "platform/cpu/x86/x86.h"
 
 enum {
@@ -202,7 +202,7 @@ TERN_INLINE void scores_floats(panel_fn *panel, const struct tern_scores *s)
             .from = zeros, .dst = s->s + TERN_PANEL_ROWS * b, .dst_stride = TERN_CHUNK,
             .scale = s->scale,
         };
-        ask_ahead(s, b);
+        look_ahead(s, b, 0, ahead_share(s, 1));
         panel(&t, s->acts->n_tokens);
     }
 }

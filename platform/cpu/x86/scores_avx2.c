@@ -8,19 +8,11 @@
  * block table may scatter blocks where no hardware prefetcher looks.
  */
 #include "platform/cpu/x86/matmul_avx2.h"
+
+#include "platform/cpu/x86/ahead_x86.h"
 #include "platform/cpu/x86/x86.h"
 
 enum { FLOAT_ROWS = 6, STEP = 4 /* panels */ };
-
-/* Part `part` of n_parts of what is read behind block b. */
-TERN_INLINE void look_ahead(const struct tern_scores *s, size_t b, size_t part, size_t n_parts)
-{
-    if (!s->ahead || !s->ahead[b])
-        return;
-    const size_t n = (s->ahead_bytes + 63) / 64, end = n * (part + 1) / n_parts;
-    for (size_t i = n * part / n_parts; i < end; i++)
-        _mm_prefetch((const char *)s->ahead[b] + 64 * i, _MM_HINT_T0);
-}
 
 /* --- codes ---
  *
@@ -152,16 +144,15 @@ TERN_INLINE void add_sums(const struct part *p, const __m256i *sum, bool first, 
 }
 
 /* A group with one panel; four and n are constants. */
-TERN_INLINE void panel_rows(const struct tern_scores *s, size_t b, const struct group *g, bool four,
-                            int n)
+TERN_INLINE void panel_rows(const struct tern_scores *s, size_t b, const struct group *g,
+                            size_t share, bool four, int n)
 {
     const size_t n_subs = s->n_cols / TERN_SUB;
     const uint8_t *w = s->block[b];
     float *at = s->s + g->row * TERN_CHUNK + TERN_PANEL_ROWS * b;
     for (size_t sub = 0; sub < n_subs; sub++, w += 16 * (four ? 18 : 34)) {
         __m256i sum[2 * MAX_ROWS];
-        if (g->row == 0)
-            look_ahead(s, b, sub, n_subs);
+        look_ahead(s, b, sub, share);
         dots(w + 32, g->q + sub * (size_t)((four ? 8 : 16) * n), four, n, sum);
         __asm__("" : "+r"(at)); /* one pointer and distances, not a pointer a row */
         const struct part part = {w, g->d + sub * (size_t)n, g->side + sub * (size_t)n, at,
@@ -182,14 +173,15 @@ TERN_INLINE void scores_codes(const struct tern_scores *s, bool four)
     struct group groups[MAX_GROUPS];
     const size_t n_groups = pack_queries(s, four, groups);
     for (size_t b = s->first; b < s->last; b++) {
-        for (const struct group *g = groups; g < groups + n_groups; g++)
+        size_t share = ahead_share(s, s->n_cols / TERN_SUB);
+        for (const struct group *g = groups; g < groups + n_groups; g++, share = 0)
             switch (g->n) {
-            case 1: panel_rows(s, b, g, four, 1); break;
-            case 2: panel_rows(s, b, g, four, 2); break;
-            case 3: panel_rows(s, b, g, four, 3); break;
-            case 4: panel_rows(s, b, g, four, 4); break;
-            case 5: panel_rows(s, b, g, four, 5); break;
-            default: panel_rows(s, b, g, four, 6); break;
+            case 1: panel_rows(s, b, g, share, four, 1); break;
+            case 2: panel_rows(s, b, g, share, four, 2); break;
+            case 3: panel_rows(s, b, g, share, four, 3); break;
+            case 4: panel_rows(s, b, g, share, four, 4); break;
+            case 5: panel_rows(s, b, g, share, four, 5); break;
+            default: panel_rows(s, b, g, share, four, 6); break;
             }
     }
 }
@@ -212,8 +204,8 @@ TERN_INLINE __m256 load_float(const uint8_t *p, bool half)
 }
 
 /* n rows with n_panels panels: two chains each. Constants all but s, b, row. */
-TERN_INLINE void float_rows(const struct tern_scores *s, size_t b, size_t row, bool half, int n,
-                            int n_panels)
+TERN_INLINE void float_rows(const struct tern_scores *s, size_t b, size_t row, size_t share,
+                            bool half, int n, int n_panels)
 {
     const size_t bytes = half ? 2 : 4, stride = s->acts->x_stride;
     const float *x = s->acts->x + row * stride;
@@ -228,9 +220,9 @@ TERN_INLINE void float_rows(const struct tern_scores *s, size_t b, size_t row, b
         for (int i = 0; i < n; i++)
             acc[p][i][0] = acc[p][i][1] = _mm256_setzero_ps();
     for (size_t k = 0; k < s->n_cols; k++) {
-        if (row == 0 && k % 8 == 0)
+        if (share && k % 8 == 0)
             for (int p = 0; p < n_panels; p++)
-                look_ahead(s, b + (size_t)p, k / 8, (s->n_cols + 7) / 8);
+                look_ahead(s, b + (size_t)p, k / 8, share);
 #pragma GCC unroll 4
         for (int p = 0; p < n_panels; p++) {
             const __m256 w0 = load_float(w[p], half), w1 = load_float(w[p] + 8 * bytes, half);
@@ -259,11 +251,12 @@ TERN_INLINE void float_rows(const struct tern_scores *s, size_t b, size_t row, b
 TERN_INLINE void float_panels(const struct tern_scores *s, size_t b, size_t end, size_t row,
                               bool half, int n)
 {
+    const size_t share = row ? 0 : ahead_share(s, (s->n_cols + 7) / 8);
     const int at_a_time = n == 1 ? 4 : n == 2 ? 2 : 1;
     for (; b + (size_t)at_a_time <= end; b += (size_t)at_a_time)
-        float_rows(s, b, row, half, n, at_a_time);
+        float_rows(s, b, row, share, half, n, at_a_time);
     for (; b < end; b++)
-        float_rows(s, b, row, half, n, 1);
+        float_rows(s, b, row, share, half, n, 1);
 }
 
 TERN_INLINE void scores_floats(const struct tern_scores *s, bool half)
