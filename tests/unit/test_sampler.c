@@ -317,6 +317,12 @@ static void extreme_temperatures_are_greedy_or_flat(void **state)
         how.temperature = cold[i];
         assert_int_equal(support(&how, logits), 1);
     }
+    /* Of two that are equal, from the limit on either may come. */
+    const float equal[4] = {1, 1, 0, 0};
+    how.temperature = 0x1.0c6f78p-20f; /* the float below 1e-6 */
+    assert_int_equal(support(&how, equal), 1);
+    how.temperature = 1e-6f;
+    assert_int_equal(support(&how, equal), 3);
     for (size_t i = 0; i < sizeof hot / sizeof hot[0]; i++) {
         how.temperature = hot[i];
         assert_int_equal(support(&how, logits) & 5, 5);

@@ -301,6 +301,11 @@ static void a_grammar_begins_behind_the_reasoning(void **state)
     o.think_tokens = 0;
     o.thinks = true;
     run(f, &o, "a7!^", "</think>7!");
+    /* Nor in what is spelled behind the tag to end it. */
+    static const tern_token end[] = {'.' - 0x20, THOUGHT, '!' - 0x20};
+    o.think_end = end;
+    o.n_think_end = 3;
+    run(f, &o, "abc7!^", ".</think>!7!");
 }
 
 static void a_trigger_counts_behind_the_reasoning(void **state)
