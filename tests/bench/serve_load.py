@@ -22,7 +22,7 @@ given = [int(a) for a in sys.argv[3:]]
 clients, requests, tokens, n_threads = given + [8, 4, 48, 2][len(given):]
 WORDS = ("a lamp that turns all night above the rocks keeps many ships from harm and nobody who "
          "sails by knows the hands that wind its clock or carry oil up those steps").split()
-rows, lock = [], threading.Lock()
+rows, refused, lock = [], [], threading.Lock()
 
 
 def client(port, k):
@@ -34,7 +34,11 @@ def client(port, k):
         c.request("POST", "/v1/completions", json.dumps(
             {"prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": True,
              "stream": True, "cache_prompt": False}), {"Content-Type": "application/json"})
-        for line in c.getresponse():
+        answer = c.getresponse()
+        if answer.status != 200:
+            refused.append(answer.read().decode())
+            return
+        for line in answer:
             if line.startswith(b"data: {"):
                 times.append(time.monotonic() - begun)
         c.close()
@@ -73,6 +77,8 @@ wall = time.monotonic() - begun
 spent = [b - a for a, b in zip(before, seconds_of(server.pid))]
 server.terminate()
 server.wait(30)
+if refused:
+    sys.exit(f"a request was refused: {refused[0]}")
 gaps = [b - a for times in rows for a, b in zip(times, times[1:])]
 first = [times[0] for times in rows]
 print(json.dumps({

@@ -192,6 +192,29 @@ static void a_head_that_lies_is_refused(void **state)
     free(f.bytes);
 }
 
+/* By reading it alone, where there is no engine to compare it with. */
+static void counts_that_no_session_has_are_refused(void **state)
+{
+    (void)state;
+    struct file f = small_session(model_of(true), (tern_limits){.n_seqs = 1});
+    struct tern_saved_head *h = (struct tern_saved_head *)f.bytes, saved = *h;
+    const struct { uint32_t *at, value; } never[] = {
+        {&h->n_computed, (h->n_tokens / 16 + 1) * 16}, {&h->n_computed, h->n_computed - 1},
+        {&h->block_tokens, 8}, {&h->k_type, TERN_N_KV_TYPES}, {&h->v_type, TERN_N_KV_TYPES},
+        {&h->n_tokens, TERN_SAVED_MOST_TOKENS + 1},
+    };
+    tern_saved_info info;
+    const tern_source source = {.base = f.bytes, .size = f.size};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
+        *never[i].at = never[i].value;
+        seal(&f);
+        assert_int_equal(tern_saved_read(&source, &info, NULL), TERN_BAD_MODEL);
+        *h = saved;
+    }
+    assert_int_equal(tern_saved_read(&source, &info, NULL), TERN_OK);
+    free(f.bytes);
+}
+
 static void a_source_or_a_sink_that_fails_leaves_nothing_behind(void **state)
 {
     (void)state;
@@ -268,6 +291,7 @@ int main(void)
         cmocka_unit_test(an_image_and_its_gguf_are_one_model),
         cmocka_unit_test(an_altered_byte_a_cut_or_a_byte_more_is_refused),
         cmocka_unit_test(a_head_that_lies_is_refused),
+        cmocka_unit_test(counts_that_no_session_has_are_refused),
         cmocka_unit_test(a_source_or_a_sink_that_fails_leaves_nothing_behind),
         cmocka_unit_test(calls_out_of_turn_are_refused),
     };
