@@ -148,6 +148,53 @@ def is_the_same_piece_by_piece_and_at_once(s, b):
     p.close()
 
 
+def shows_in_time_what_no_reader_needs(s, b):
+    """What takes the Markdown of others minutes, or a browser's layout; and it says what it is."""
+    p = opened(s, b)
+    row = "|x" * 2000 + "|\n"
+    for name, text in (("pictures", "![a](" * 20000), ("marks", "a" + "\u0301" * 100000),
+                       ("columns", row + row.replace("x", "-") + row * 10)):
+        script(p, [{"content": text[i:i + 1000]} for i in range(0, len(text), 1000)])
+        begun = time.monotonic()
+        say(p, name)
+        assert time.monotonic() - begun < 10, (name, time.monotonic() - begun)
+        if name == "marks":
+            assert last(p) == "a" + "\u0301" * 24, len(last(p))
+    assert p.js("document.querySelectorAll('th').length") == 100
+    # Marks that come one at a time, also in code; and what shows nothing, or turns text around.
+    script(p, [{"content": c} for c in "a" + "\u0301" * 100 + "b\n```c\nx" + "\u0301" * 100
+               + "\u202ey\n```\nbell \x07 \x1b[31m"])
+    say(p, "turns")
+    text = last(p)
+    assert text.count("\u0301") == 48 and "[U+202E]y" in text, text
+    assert "\u202e" not in text and "bell \u2407 \u241b[31m" in text, text
+    begun = time.monotonic()
+    p.reload()
+    p.wait("document.querySelectorAll('.assistant .prose').length === 4 && "
+           "![...document.querySelectorAll('.prose')].some((e) => !e.firstChild)", 20)
+    assert last(p) == text
+    fine(s, p)
+    p.close()
+
+
+def says_where_links_lead(s, b):
+    p = opened(s, b)
+    links = {"[here](http://a.example/b)": " (a.example)", "[a.example](http://a.example/b)": "",
+             "http://a.example/b": "", "[http://a.example/c](http://a.example/b)": "",
+             "[http://good.example/a.example](http://a.example/b)": " (a.example)",
+             "[good.example, not a.example](http://a.example/b)": " (a.example)",
+             "[elpmaxe.a\u202e](http://a.example/b)": " (a.example)",
+             "[me](mailto:a@b.example)": " (a@b.example)"}
+    script(p, [{"content": "\n\n".join(links)}])
+    say(p, "where to?")
+    told = p.js("[...document.querySelectorAll('.prose a')].map((a) => a.nextElementSibling ?"
+                " a.nextElementSibling.textContent : '')")
+    assert told == list(links.values()), told
+    assert p.js("getComputedStyle(document.querySelector('.prose a')).unicodeBidi") == "isolate"
+    fine(s, p)
+    p.close()
+
+
 # --- hostile output ---
 
 def listener():

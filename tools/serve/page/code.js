@@ -4,6 +4,7 @@
  * some words. */
 
 const { el, copyButton } = require('./dom');
+const { straight } = require('./readable');
 
 const LONGEST = 60000; /* coloured; the rest stays plain */
 
@@ -67,7 +68,7 @@ function block(lang) {
         element,
         add(text) {
             if (text)
-                inner.append(text);
+                inner.append(straight(text));
         },
         end() {
             const text = inner.textContent.replace(/\n$/, '');

@@ -3,7 +3,7 @@
  *
  *   talk.js      a conversation           store.js    conversations in the browser
  *   server.js    what is asked            runs.js     answers under way
- *   thread.js    messages                 markdown.js, code.js   what models write
+ *   thread.js    messages                 markdown.js, code.js, readable.js   what models write
  *   sidebar.js   the list                 settings.js, machine.js   the panel
  *   key.js       the server's key         dom.js      elements
  *

@@ -14,6 +14,7 @@ const MarkdownIt = require('markdown-it');
 const purify = require('dompurify');
 const { el } = require('./dom');
 const code = require('./code');
+const { Reader, readable } = require('./readable');
 
 const TAGS = ['p', 'br', 'hr', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'strong', 'em', 's', 'code',
               'pre', 'blockquote', 'ul', 'ol', 'li', 'a', 'table', 'thead', 'tbody', 'tr', 'th',
@@ -22,6 +23,9 @@ const RULES = { ALLOWED_TAGS: TAGS, ALLOWED_ATTR: ['href', 'start', 'align', 'la
                 ALLOW_DATA_ATTR: false, ALLOW_ARIA_ATTR: false, RETURN_DOM_FRAGMENT: true };
 /* A block longer than this is shown as it is: no reader needs it formatted. */
 const LONGEST = 200000;
+/* Nor what stands in a paragraph longer than this, or in columns behind so many: both take times
+ * that grow faster than they do. */
+const LONGEST_LINE = 20000, MOST_COLUMNS = 100;
 
 const md = new MarkdownIt({ html: false, linkify: true, typographer: false });
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
@@ -37,6 +41,28 @@ function targetOf(href) {
 }
 
 md.validateLink = (href) => targetOf(href) !== null;
+
+const parseInline = md.inline.parse;
+md.inline.parse = function (text, ...more) {
+    if (text.length <= LONGEST_LINE) {
+        parseInline.call(this, text, ...more);
+        return;
+    }
+    const token = new md.core.State.prototype.Token('plain', '', 0);
+    token.content = text;
+    more[2].push(token);
+};
+md.renderer.rules.plain = (tokens, i) => md.utils.escapeHtml(tokens[i].content);
+
+md.core.ruler.before('inline', 'columns', (state) => {
+    let column = 0;
+    state.tokens = state.tokens.filter((token) => {
+        if (token.type === 'tr_open' || token.type === 'tr_close')
+            column = 0;
+        column += token.type === 'th_open' || token.type === 'td_open';
+        return column <= MOST_COLUMNS;
+    });
+});
 
 md.renderer.rules.image = (tokens, i, options, env, self) => {
     const escape = md.utils.escapeHtml;
@@ -74,12 +100,24 @@ purify.addHook('afterSanitizeAttributes', (node) => {
     node.setAttribute('title', url.href);
 });
 
+/* Whether a link's text is where it leads, and nothing else. */
+function saysWhere(text, url, where) {
+    const said = text.trim();
+    if (said === where)
+        return true;
+    try {
+        return new URL(said).host === url.host && url.host !== '';
+    } catch {
+        return false;
+    }
+}
+
 /* Says where a link leads that does not say so itself, gives tables a place to scroll in. */
 function dress(fragment) {
     for (const a of fragment.querySelectorAll('a[href]')) {
         const url = new URL(a.href);
         const where = url.protocol === 'mailto:' ? url.pathname : url.host;
-        if (!a.textContent.includes(where))
+        if (!saysWhere(a.textContent, url, where))
             a.after(el('span.where', ` (${where})`));
     }
     for (const table of fragment.querySelectorAll('table')) {
@@ -110,9 +148,10 @@ const clean = (text) => text.replace(/\r\n?/g, '\n');
 /* All of a text at once. */
 function whole(text) {
     const env = {};
+    text = readable(clean(text));
     if (text.length > 10 * LONGEST)
         return plain(text);
-    return put(md.parse(clean(text), env), env);
+    return put(md.parse(text, env), env);
 }
 
 /* The line where the last block of the document begins; -1: there is none. */
@@ -143,12 +182,13 @@ class Writer {
         this.env = {};
         this.fence = null;
         this.held = '';
+        this.reader = new Reader();
     }
 
     add(text) {
         text = this.held + text;
         this.held = text.endsWith('\r') ? '\r' : '';
-        this.rest += clean(this.held ? text.slice(0, -1) : text);
+        this.rest += this.reader.add(clean(this.held ? text.slice(0, -1) : text));
     }
 
     /* Puts something out for good. */

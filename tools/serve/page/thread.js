@@ -7,6 +7,7 @@
 
 const { el, icon, iconButton, copyButton, find, say, number } = require('./dom');
 const markdown = require('./markdown');
+const { Reader, readable } = require('./readable');
 const talks = require('./talk');
 
 const scroll = find('scroll'), thread = find('thread');
@@ -95,11 +96,12 @@ function seconds(ms) {
 function thinkingBox() {
     const label = el('span', 'Thinking'), inner = el('div.thought', { tabindex: '0' });
     const box = el('details.thinking', el('summary', icon('right'), label), inner);
+    const reader = new Reader();
     let shown = 0;
     return {
         box,
         add(text) {
-            inner.append(text.slice(shown));
+            inner.append(reader.add(text.slice(shown)));
             shown = text.length;
         },
         done(ms) {
@@ -111,7 +113,7 @@ function thinkingBox() {
 /* --- messages --- */
 
 function userMessage(talk, message) {
-    const text = el('div.text', message.text);
+    const text = el('div.text', readable(message.text));
     const row = el('div.acts', copyButton('Copy message', () => message.text),
         iconButton('edit', 'Edit and ask again', () => edit(element, talk, message)),
         ...versions(talk, message));
