@@ -8,11 +8,13 @@
 #include "tools/serve/serve_warm.h"
 
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct tern_server server;
 
@@ -66,8 +68,15 @@ static bool start_thread(pthread_t *thread, void *(*run)(void *), struct tern_se
     return error == 0;
 }
 
+/* In a signal's handler; who waits for answers under way is told what for. */
 static void tell(void)
 {
+    static volatile sig_atomic_t told;
+    static const char line[] = "tern: ends when what is under way is done, or --drain is over; "
+                               "told once more, at once\n";
+    if (!told++ && atomic_load(&server.counts.running) &&
+        write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        told++; /* nobody reads it */
     tern_http_stop(server.http, (uint32_t)server.settings->drain * 1000);
 }
 
@@ -117,6 +126,19 @@ static bool check_slots(const struct tern_settings *s, char line[TERN_ARGS_LINE]
     return false;
 }
 
+/* What the context is, where that may not be what was thought. */
+static void announce_context(const struct tern_server *s)
+{
+    const uint32_t n_ctx = s->session.plan.limits.n_ctx, trained = s->session.info.n_ctx_train;
+    const uint32_t usual = tern_serve_limits(s->settings, s->session.model).n_ctx;
+    if (n_ctx < usual)
+        fprintf(stderr, "tern: context %u, not %u: no more fits into the memory that is free; -c, "
+                        "-np and -ctk divide it otherwise\n", n_ctx, usual);
+    if (trained && n_ctx > trained)
+        fprintf(stderr, "tern: WARNING: context %u, and the model was made for %u: what is longer "
+                        "it may not follow\n", n_ctx, trained);
+}
+
 static void announce(const struct tern_server *s, uint16_t port)
 {
     char before[64];
@@ -124,6 +146,7 @@ static void announce(const struct tern_server *s, uint16_t port)
     snprintf(before, sizeof before, "%u sequences", s->session.plan.limits.n_seqs);
     tern_session_print_limits(&s->session, before);
     tern_session_print_memory(&s->session);
+    announce_context(s);
     fprintf(stderr, "tern: %.100s at http://%s%s%s:%u, %u requests may wait\n", s->name,
             v6 ? "[" : "", s->settings->host, v6 ? "]" : "", port,
             s->n_jobs - s->session.plan.limits.n_seqs);
@@ -208,7 +231,7 @@ static int run(const struct tern_settings *settings)
     pthread_cond_init(&s->to_run, NULL);
     tern_json_arenas_install();
     tern_kv_type k, v;
-    if (!tern_serve_kv_types(settings, &k, &v, line))
+    if (!tern_serve_kv_types(settings, &k, &v, line) || !tern_serve_pool_fits(settings, line))
         code = refuse(2, line);
     else if (!check_slots(settings, line) || !tern_guard_read_keys(s, line) ||
              !open_http(s, &port, line))

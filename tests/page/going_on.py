@@ -99,7 +99,7 @@ def offers_nothing_where_the_context_is_full(s, b):
 def shows_how_far_a_real_prompt_is_read(s, b):
     p = opened(s, b)
     settings(p, max_tokens=2, temperature=0)
-    text = "the keeper of the light walked to the sea. " * 60
+    text = "the keeper of the light walked to the sea. " * 30
     prompt = s.good("/apply-template", {"messages": [{"role": "user", "content": text.strip()}]})
     total = len(s.good("/tokenize", {"content": prompt["prompt"], "add_special": True})["tokens"])
     p.js("window.seen = []; new MutationObserver(() => { const r = document.querySelector("

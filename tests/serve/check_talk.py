@@ -1,10 +1,15 @@
-"""Asks a tern serve what clients of OpenAI, llama-server and vLLM ask about conversations.
+"""Asks a tern serve what clients of OpenAI, llama-server and vLLM ask about conversations, and
+reads what it says to who started it.
 
     check_talk.py TERN TINY
 """
+import json
 import pathlib
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 
 from harness import run, tiny_model
@@ -131,7 +136,45 @@ def writes_out_calls_that_a_template_does_not_know(_):
     assert s.stop() == 0
 
 
+# --- what is said at the start and at the end ---
+
+def says_what_the_context_is(_):
+    def said(*args):
+        s = Server(tern, MODEL, "-np", 1, *args)
+        assert s.stop() == 0
+        return s.said
+    assert "context 2048," in said() and "WARNING" not in said("-c", 2048)
+    assert "WARNING: context 2049, and the model was made for 2048" in said("-c", 2049)
+    # A pool for less than the usual context is for one that it holds.
+    assert "context 160," in said("--kv-tokens", 160)
+    assert "context 2048," in said("--kv-tokens", 5000)
+    done = subprocess.run([tern, "serve", MODEL, "-c", "512", "--kv-tokens", "511"],
+                          capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2, done
+    assert done.stderr == "tern serve: --kv-tokens: 511 given, at least --ctx 512 needed\n"
+
+
+def says_what_it_waits_for_at_the_end(_):
+    said = "tern: ends when what is under way is done"
+    for busy in (False, True):
+        s = Server(tern, MODEL, "-c", 4096, "-np", 1, "--drain", 60)
+        if busy:
+            c = s.socket()
+            text = json.dumps({"prompt": "a", "max_tokens": 4000, "ignore_eos": True,
+                               "stream": True}).encode()
+            c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                      b"application/json\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+            assert b"data: " in c.recv(65536) + c.recv(65536)
+            s.process.send_signal(signal.SIGINT)
+            line = s.process.stderr.readline()
+            assert line.startswith(said) and "--drain" in line, line
+        begun = time.monotonic()
+        assert s.stop(signal.SIGINT) == 0
+        assert time.monotonic() - begun < 10 and said not in s.said
+
+
 TESTS = [names_its_model, goes_on_with_the_last_message, goes_on_thinking,
-         writes_out_calls_that_a_template_does_not_know]
+         writes_out_calls_that_a_template_does_not_know, says_what_the_context_is,
+         says_what_it_waits_for_at_the_end]
 server = Server(tern, MODEL, "-c", 512, "-np", 2, "--chat-template", "chatml", "--alias", NAME)
 sys.exit(run(TESTS, server, sys.argv[3:]) > 0)

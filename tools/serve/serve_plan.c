@@ -36,12 +36,33 @@ static uint32_t rows_of_means(const tern_limits *l)
     return rows > l->n_seqs ? rows : 0;
 }
 
+bool tern_serve_pool_fits(const struct tern_settings *s, char line[TERN_ARGS_LINE])
+{
+    if (!s->kv_tokens || s->kv_tokens >= s->n_ctx)
+        return true;
+    snprintf(line, TERN_ARGS_LINE, "--kv-tokens: %lld given, at least --ctx %lld needed",
+             (long long)s->kv_tokens, (long long)s->n_ctx);
+    return false;
+}
+
+/* That of the core, unless the pool is to hold less. */
+static uint32_t usual_context(const tern_model *model, uint32_t n_kv_tokens)
+{
+    tern_model_info info;
+    uint32_t n = 4096;
+    tern_model_describe(model, &info);
+    n = info.n_ctx_train && info.n_ctx_train < n ? info.n_ctx_train : n;
+    return n_kv_tokens && n_kv_tokens < n ? n_kv_tokens : n;
+}
+
 tern_limits tern_serve_limits(const struct tern_settings *s, const tern_model *model)
 {
     tern_limits limits = tern_session_limits(s);
     enum tern_pooling pooling;
     limits.n_seqs = limits.n_seqs ? limits.n_seqs : TERN_SERVE_SEQUENCES;
     limits.n_kv_tokens = (uint32_t)s->kv_tokens;
+    if (!limits.n_ctx)
+        limits.n_ctx = usual_context(model, limits.n_kv_tokens);
     limits.n_logprobs = TERN_SERVE_LOGPROBS;
     limits.n_stop_bytes = TERN_SERVE_STOP_BYTES;
     limits.grammars = limits.hidden = true;

@@ -9,6 +9,8 @@ struct tern_session;
 /* vLLM's name for the types of K and V, if it is given. False: line says which there are. */
 bool tern_serve_kv_types(const struct tern_settings *s, tern_kv_type *k, tern_kv_type *v,
                          char line[TERN_ARGS_LINE]);
+/* Whether the pool that is asked for holds the context that is. */
+bool tern_serve_pool_fits(const struct tern_settings *s, char line[TERN_ARGS_LINE]);
 /* The engine's limits; what was not asked for is the server's default. */
 tern_limits tern_serve_limits(const struct tern_settings *s, const tern_model *model);
 /* Memory beside the engine: connections, the pool of blocks, jobs, JSON, the two threads. 0: there
