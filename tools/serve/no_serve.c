@@ -30,5 +30,6 @@ static const struct tern_option *const tables[] = {NULL};
 
 const struct tern_command tern_cmd_serve = {
     "serve", "serve MODEL", "Serves a model over HTTP, as OpenAI's clients ask for it.", tables,
-    "Not in this build: llhttp was not there (Debian: node-llhttp).", true, run,
+    "Not in this build: llhttp was not there (Debian: node-llhttp).", "model",
+    "a GGUF file", run,
 };
