@@ -4,9 +4,7 @@
 
 #include "tools/interrupt.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LINE_BYTES = 16, LINE_TEXT = 5 * LINE_BYTES + 1, LINES = 256 };

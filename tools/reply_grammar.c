@@ -10,7 +10,6 @@
 #include "tools/reply_plan.h"
 #include "tools/schema.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_SCHEMAS = 1024, MOST_LOOKED_AT = 1000 };

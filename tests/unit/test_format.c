@@ -311,13 +311,16 @@ static void bf16_is_exact_one_way_and_nearest_even_the_other(void **state)
         assert_int_equal(tern_half_bits(f), h << 16);
         const uint16_t back = tern_f32_to_bf16(f);
         if (isnan(f)) {
-            assert_true(isnan(tern_bf16_to_f32(back)));
+            assert_int_equal(back, h | 0x40); /* quiet, and the rest of it kept */
             assert_true(isnan(tern_bf16_to_f32(tern_f32_to_bf16(tern_half_float(h << 16 | 1)))));
             continue;
         }
         assert_int_equal(back, h);
-        if ((h & 0x7fff) == 0x7f80)
+        if ((h & 0x7fff) == 0x7f80) {
+            /* Of this NaN the upper half alone is infinite. */
+            assert_true(isnan(tern_bf16_to_f32(tern_f32_to_bf16(tern_half_float(h << 16 | 1)))));
             continue;
+        }
         const uint32_t even = h & 1 ? h + 1 : h;
         assert_int_equal(tern_f32_to_bf16(tern_half_float(h << 16 | 0x8000)), even);
         assert_int_equal(tern_f32_to_bf16(tern_half_float(h << 16 | 0x7fff)), h);

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 #include "tools/serve/endpoints.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* Of an answer's parts; all but the text only where log-probabilities are wanted. */
 enum { TEXT, TOKENS, LOGPROBS, TOPS, OFFSETS };

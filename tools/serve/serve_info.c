@@ -2,8 +2,6 @@
  * once, whatever the engine does. */
 #include "tools/serve/endpoints.h"
 
-#include <string.h>
-
 static struct tern_out *begin(struct tern_server *s, struct tern_http_exchange *x, int status,
                               const char *type)
 {

@@ -5,8 +5,6 @@
 #include "platform/os/host.h"
 #include "tools/ids.h"
 
-#include <string.h>
-
 static void write_piece(struct tern_call *c, tern_token token)
 {
     const tern_model *model = c->server->session.model;
