@@ -116,6 +116,18 @@ def shows_the_machine(s, b):
     assert colours >= 2, colours
     assert "of 4,096 tokens" in p.js("document.getElementById('panel').innerText")
     picture(p, "machine-1280")
+    hide = "(hidden) => { Object.defineProperty(document, 'hidden', {get: () => hidden, " \
+           "configurable: true}); document.dispatchEvent(new Event('visibilitychange')); }"
+    p.js(f"({hide})(true)")  # nobody sees it
+    time.sleep(0.2)
+    before = asked()
+    time.sleep(1.3)
+    assert asked() == before
+    p.js(f"({hide})(false)")
+    begun = time.monotonic()
+    while asked() == before:
+        assert time.monotonic() - begun < 3
+        p.js("1")
     p.click("[aria-label='Close panel']")
     p.wait("document.getElementById('panel').hidden")
     time.sleep(0.2)

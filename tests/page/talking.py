@@ -4,6 +4,7 @@ import json
 import threading
 import time
 
+from server import Server
 from using import DONE, fine, give, last, opened, picture, say, script, settings
 
 
@@ -33,15 +34,21 @@ def comes_whole_and_lets_nothing_out(s, b):
     assert s.ask("GET", "/", headers={"Host": "elsewhere.example"})[0] == 403
 
 
+def adds_up(pool):
+    """Blocks are of one use each; cells are as few as show them all, and at most 4,096."""
+    for one in pool["pools"]:
+        assert one["blocks"] == one["free"] + one["kept"] + one["used"] + one["shared"], one
+        assert one["each"] == -(-one["blocks"] // 4096)
+        assert len(one["cells"]) == -(-one["blocks"] // one["each"])
+        assert set(one["cells"]) <= set(".kus")
+
+
 def tells_of_its_pool(s, b):
     s.good("/v1/completions", {"prompt": "the sea was " * 20, "max_tokens": 2})
     begun = time.monotonic()
     while not (pool := s.ask("GET", "/pool")[2])["pools"][0]["kept"] or pool["pools"][0]["used"]:
         assert time.monotonic() - begun < 5, pool["pools"][0]
-    for one in pool["pools"]:
-        assert one["blocks"] == one["free"] + one["kept"] + one["used"] + one["shared"]
-        assert len(one["cells"]) == -(-one["blocks"] // one["each"])
-        assert set(one["cells"]) <= set(".kus")
+    adds_up(pool)
     assert pool["running"] == 0 and pool["sequences"] == 4 and pool["generated_tokens"] > 0
     # What runs together from one beginning is seen to share it.
     body = {"prompt": "the sea was " * 20, "max_tokens": 600, "ignore_eos": True, "n": 3}
@@ -49,10 +56,21 @@ def tells_of_its_pool(s, b):
     asked.start()
     seen = 0
     while asked.is_alive() and not seen:
-        seen = s.ask("GET", "/pool")[2]["pools"][0]["shared"]
+        pool = s.ask("GET", "/pool")[2]
+        adds_up(pool)
+        seen = pool["pools"][0]["shared"]
         time.sleep(0.01)
     asked.join()
     assert seen > 0
+    # A cell of two blocks, one of them free, shows the other's use.
+    own = Server(s.tern, s.model, "-c", 256, "--kv-tokens", 16 * 8192)
+    own.good("/v1/completions", {"prompt": [5] * 82, "max_tokens": 1})
+    own.wait_idle()
+    while not (one := own.ask("GET", "/pool")[2]["pools"][0])["kept"]:
+        time.sleep(0.01)
+    adds_up({"pools": [one]})
+    assert one["each"] == 2 and one["kept"] == 5 and one["cells"].count("k") >= 3, one
+    assert own.stop() == 0
 
 
 # --- talking ---
