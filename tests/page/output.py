@@ -273,6 +273,9 @@ def lets_no_output_do_anything(s, b):
     p.wait("document.querySelectorAll('.assistant').length === 5")
     time.sleep(0.3)
     assert p.js("window.pwned") is None
+    shown = p.js("document.querySelector('.assistant .prose').textContent")
+    for markup in ("<img src=x onerror", "<script>window.pwned = 2</script>", "<iframe src="):
+        assert markup in shown, markup  # as it was written: none of it was taken for HTML
     assert p.js("document.querySelectorAll('img, iframe, video, style:not(head style), link:not("
                 "head link), base, form, meta:not(head meta), .prose svg:not(.icon),"
                 " .prose [style],"
