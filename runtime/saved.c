@@ -74,9 +74,17 @@ size_t tern_saved_step(const tern_engine *e)
     return most;
 }
 
+bool tern_saved_holds(const tern_engine *e, const struct tern_sequence *s, tern_seq seq,
+                      uint32_t n)
+{
+    return atomic_load(&s->handle) == seq && !s->running &&
+           e->parts.kv.seqs[tern_slot_of(e, s)].hi >= n;
+}
+
 /* --- saving --- */
 
-/* The sequence, if it can be saved; what the index still has of it is taken back first. */
+/* The sequence, if it can be saved; what the index still has of it is taken back first, and is
+ * what others lose their blocks before. */
 static struct tern_sequence *to_save(tern_engine *e, tern_seq seq)
 {
     struct tern_sequence *s = tern_engine_ready(e) ? NULL : tern_sequence_of(e, seq);
@@ -86,6 +94,8 @@ static struct tern_sequence *to_save(tern_engine *e, tern_seq seq)
     }
     if (s && !s->n_computed && !s->options.no_kv_sharing)
         s->n_computed = tern_kv_match(&e->parts.kv, tern_slot_of(e, s), s->tokens, s->n_tokens);
+    if (s)
+        s->used = ++e->parts.scheduler.clock;
     return s;
 }
 
@@ -131,6 +141,7 @@ tern_status tern_saved_size(tern_engine *e, tern_seq seq, size_t note_bytes, uin
 
 struct saving {
     tern_engine *e;
+    tern_seq seq;
     const tern_sink *sink;
     uint64_t at;
     struct tern_hash hash;
@@ -154,8 +165,10 @@ static tern_status emit_blocks(struct saving *w, const struct tern_sequence *s, 
     const uint32_t *table = kv->tables[(size_t)group * kv->n_slots + tern_slot_of(w->e, s)];
     for (uint32_t i = g->first; i < g->first + g->n_blocks; i++)
         for (uint32_t layer = 0; layer < g->n_layers; layer++) {
-            tern_status status = w->e->backend->read_block(w->e->state, group, layer, table[i],
-                                                           scratch, &w->e->error);
+            tern_status status = TERN_AGAIN;
+            if (tern_saved_holds(w->e, s, w->seq, g->first + g->n_blocks))
+                status = w->e->backend->read_block(w->e->state, group, layer, table[i], scratch,
+                                                   &w->e->error);
             if (!status)
                 status = emit(w, scratch, g->block_bytes);
             if (status)
@@ -170,7 +183,7 @@ static tern_status emit_head(struct saving *w, struct tern_saved_head *h,
                              const struct tern_sequence *s, tern_bytes note)
 {
     static const unsigned char zeros[TERN_SAVED_ALIGN];
-    const size_t tokens = sizeof *s->tokens * s->n_tokens;
+    const size_t tokens = sizeof *s->tokens * h->n_tokens;
     const size_t gap = (size_t)(h->head_bytes - sizeof *h - tokens - note.size);
     struct tern_hash hash = tern_hash_begin();
     tern_hash_add(&hash, h, sizeof *h);
@@ -213,9 +226,11 @@ tern_status tern_saved_write(tern_engine *e, tern_seq seq, tern_bytes note, tern
     if (status)
         return status;
     expect(e, s, note.size, &h);
-    struct saving w = {.e = e, .sink = sink, .at = h.head_bytes, .hash = tern_hash_begin()};
+    struct saving w = {.e = e, .seq = seq, .sink = sink, .at = h.head_bytes, .hash = tern_hash_begin()};
     for (uint32_t g = 0; !status && g < h.n_groups; g++)
         status = emit_blocks(&w, s, g, &h.groups[g], scratch.data);
     h.tail_hash = tern_hash_end(&w.hash);
+    if (!status && !tern_saved_holds(e, s, seq, 0))
+        status = TERN_AGAIN;
     return status ? status : emit_head(&w, &h, s, note);
 }

@@ -59,6 +59,9 @@ _Static_assert(TERN_MAX_KV_GROUPS == 4, "quant/FORMATS.md says so");
 /* All of a head that follows from the engine and these counts; the rest is zero. */
 void tern_saved_expect(tern_engine *e, uint32_t n_tokens, uint32_t n_computed, uint64_t note_bytes,
                        struct tern_saved_head *out);
+/* Whether the sequence of this handle still stands there, does not run and has n blocks. */
+bool tern_saved_holds(const tern_engine *e, const struct tern_sequence *s, tern_seq seq,
+                      uint32_t n);
 /* Scratch for one block of one layer of any group. */
 size_t tern_saved_step(const tern_engine *e);
 /* saved_model.c: the hash of the engine's model. Never 0. */

@@ -203,6 +203,7 @@ static tern_status check_target(const tern_engine *e, const struct tern_sequence
 struct restoring {
     tern_engine *e;
     struct tern_sequence *s;
+    tern_seq seq;
     struct tern_reader reader;
     struct tern_hash hash;
     uint32_t n_known; /* blocks that the index had: they are others' too, and not written */
@@ -235,6 +236,8 @@ static tern_status read_blocks(struct restoring *r, uint32_t group,
             tern_read(&r->reader, r->scratch, g->block_bytes);
             if (r->reader.failed)
                 return short_read(&r->reader, &e->error);
+            if (!tern_saved_holds(e, r->s, r->seq, g->first + g->n_blocks))
+                return TERN_AGAIN;
             tern_hash_add(&r->hash, r->scratch, g->block_bytes);
             if (i >= r->n_known)
                 status = e->backend->write_block(e->state, group, layer, table[i], r->scratch,
@@ -255,12 +258,17 @@ static tern_status take_blocks(struct restoring *r, uint32_t n_computed)
 {
     struct tern_kv *kv = &r->e->parts.kv;
     const uint32_t slot = tern_slot_of(r->e, r->s);
+    bool room = true;
+    if (!tern_saved_holds(r->e, r->s, r->seq, 0))
+        return TERN_AGAIN;
     if (shares(r))
         r->n_known = tern_kv_match(kv, slot, r->s->tokens, n_computed) / BLOCK;
-    while (!tern_kv_extend(kv, slot, n_computed / BLOCK))
-        if (!tern_schedule_evict(r->e))
-            return TERN_AGAIN;
-    return TERN_OK;
+    r->s->pinned = true;
+    while (room && !tern_kv_extend(kv, slot, n_computed / BLOCK))
+        room = tern_schedule_evict(r->e);
+    r->s->pinned = false;
+    r->s->used = ++r->e->parts.scheduler.clock; /* the others lose theirs before it */
+    return room ? TERN_OK : TERN_AGAIN;
 }
 
 static tern_status take_back(struct restoring *r, const struct tern_saved_head *h)
@@ -311,11 +319,11 @@ tern_status tern_saved_restore(tern_engine *e, tern_seq seq, const tern_source *
     status = check(e, s, file, scratch, &h);
     if (status)
         return status;
-    struct restoring r = {.e = e, .s = s, .reader = tern_reader_at(file, sizeof h),
+    struct restoring r = {.e = e, .s = s, .seq = seq, .reader = tern_reader_at(file, sizeof h),
                           .hash = tern_hash_begin(), .scratch = scratch.data};
-    s->pinned = true;
     status = take_back(&r, &h);
-    s->pinned = false;
+    if (!tern_saved_holds(e, s, seq, 0))
+        return status ? status : TERN_AGAIN;
     if (status) {
         tern_kv_trim(&e->parts.kv, tern_slot_of(e, s), 0);
         return status;

@@ -779,7 +779,11 @@ typedef struct tern_saved_info {
 TERN_API TERN_MUST_CHECK tern_status tern_saved_size(tern_engine *engine, tern_seq seq,
                                                      size_t note_bytes, uint64_t *bytes,
                                                      size_t *scratch);
-/* The same sequence gives the same bytes. */
+/* The same sequence gives the same bytes.
+ *
+ * A sink's write and a source's read may call the engine: so a large session is written or taken
+ * back in pieces between the steps of others. Its own sequence is left alone meanwhile. What runs
+ * may take the sequence's blocks, once nobody else's are left: TERN_AGAIN. */
 TERN_API TERN_MUST_CHECK tern_status tern_saved_write(tern_engine *engine, tern_seq seq,
                                                       tern_bytes note, tern_memory scratch,
                                                       const tern_sink *sink);

@@ -89,7 +89,7 @@ bool tern_chat_save(struct tern_chat *c, const char *path, char line[TERN_ARGS_L
         return false;
     }
     const bool ok = tern_keep_save(c->session, c->seq, path, (tern_bytes){note, strlen(note)},
-                                   line);
+                                   NULL, line);
     free(note);
     return ok;
 }
@@ -123,7 +123,7 @@ static bool restore(struct tern_chat *c, const tern_saved_info *info, const char
     tern_chat_known_clear(&c->known);
     if (!ok)
         snprintf(line, TERN_ARGS_LINE, "%s", tern_session_line(c->session));
-    ok = ok && tern_keep_restore(c->session, c->seq, path, line) == TERN_KEPT_READ;
+    ok = ok && tern_keep_restore(c->session, c->seq, path, NULL, line) == TERN_KEPT_READ;
     if (ok && info->n_tokens > c->known.cap) {
         snprintf(line, TERN_ARGS_LINE, "%.100s: %u tokens, %zu fit the context (-c)", path,
                  info->n_tokens, c->known.cap);

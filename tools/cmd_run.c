@@ -120,7 +120,7 @@ static bool take_session(struct tern_session *s, const char *path, char line[TER
         snprintf(line, TERN_ARGS_LINE, "%s", tern_session_line(s));
         return false;
     }
-    bool ok = tern_keep_restore(s, seq, path, line) != TERN_KEPT_FAILED;
+    bool ok = tern_keep_restore(s, seq, path, NULL, line) != TERN_KEPT_FAILED;
     tern_seq_close(s->engine, seq);
     return ok;
 }
@@ -151,7 +151,7 @@ static int complete(struct tern_session *s, const struct tern_settings *settings
     }
     int code = finish(s, seq, a);
     if (code == 0 && settings->session &&
-        !tern_keep_save(s, seq, settings->session, (tern_bytes){NULL, 0}, line))
+        !tern_keep_save(s, seq, settings->session, (tern_bytes){NULL, 0}, NULL, line))
         code = refuse(1, line);
     tern_seq_close(s->engine, seq);
     return code;

@@ -68,6 +68,13 @@ static bool start_thread(pthread_t *thread, void *(*run)(void *), struct tern_se
     return error == 0;
 }
 
+/* The kitchen, and beside it who waits for the disk, where anything is kept there. */
+static bool start_workers(struct tern_server *s, pthread_t *kitchen, pthread_t *files)
+{
+    return (!s->settings->slot_save_path || start_thread(files, tern_files_run, s)) &&
+           start_thread(kitchen, tern_kitchen_run, s);
+}
+
 /* In a signal's handler; who waits for answers under way is told what for. */
 static void tell(void)
 {
@@ -172,7 +179,7 @@ static void take_arenas(const struct tern_session *s)
 static int serve(struct tern_server *s, uint16_t port)
 {
     char line[TERN_ARGS_LINE] = "";
-    pthread_t loop, kitchen;
+    pthread_t loop, kitchen, files;
     int code = 1;
     tern_interrupt_tell(tell);
     if (!start_thread(&loop, run_loop, s))
@@ -193,7 +200,7 @@ static int serve(struct tern_server *s, uint16_t port)
         refuse(1, line);
     else if (!loaded)
         tern_session_report(&s->session);
-    else if (start_thread(&kitchen, tern_kitchen_run, s)) {
+    else if (start_workers(s, &kitchen, &files)) {
         atomic_store(&s->ready, true);
         announce(s, port);
         code = !tern_serve_engine(s);
@@ -202,6 +209,9 @@ static int serve(struct tern_server *s, uint16_t port)
             tern_http_stop(s->http, 0);
         }
         pthread_join(kitchen, NULL);
+        tern_files_end(s);
+        if (s->settings->slot_save_path)
+            pthread_join(files, NULL);
     }
     if (!atomic_load(&s->ready))
         tern_http_stop(s->http, 0);
@@ -229,6 +239,7 @@ static int run(const struct tern_settings *settings)
     pthread_mutex_init(&s->pool.lock, NULL);
     pthread_cond_init(&s->to_cook, NULL);
     pthread_cond_init(&s->to_run, NULL);
+    pthread_cond_init(&s->to_file, NULL);
     tern_json_arenas_install();
     tern_kv_type k, v;
     if (!tern_serve_kv_types(settings, &k, &v, line) || !tern_serve_pool_fits(settings, line))

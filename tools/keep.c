@@ -1,7 +1,5 @@
 #include "tools/keep.h"
 
-#include "tools/output.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,28 +20,41 @@ static bool fail(const char *path, const char *what, char line[TERN_ARGS_LINE])
 
 static unsigned char window[64 << 10];
 
-struct opened { int fd; tern_source source; };
+struct opened { int fd; const struct tern_elsewhere *elsewhere; tern_source source; };
+struct piece { int fd; uint64_t offset; char *to; size_t left; };
+
+/* left stays above 0 where it cannot be read. */
+static void read_piece(void *self)
+{
+    struct piece *p = self;
+    while (p->left > 0) {
+        const ssize_t got = pread(p->fd, p->to, p->left, (off_t)p->offset);
+        if (got <= 0 && !(got < 0 && errno == EINTR))
+            return;
+        if (got > 0) {
+            p->to += got;
+            p->offset += (uint64_t)got;
+            p->left -= (size_t)got;
+        }
+    }
+}
 
 static bool read_file(void *self, uint64_t offset, void *dst, size_t n)
 {
     const struct opened *f = self;
-    char *to = dst;
-    while (n > 0) {
-        ssize_t got = pread(f->fd, to, n, (off_t)offset);
-        if (got <= 0 && !(got < 0 && errno == EINTR))
-            return false;
-        if (got > 0) {
-            to += got;
-            offset += (uint64_t)got;
-            n -= (size_t)got;
-        }
-    }
-    return true;
+    struct piece p = {f->fd, offset, dst, n};
+    bool wanted = true;
+    if (f->elsewhere)
+        wanted = f->elsewhere->run(f->elsewhere->self, read_piece, &p);
+    else
+        read_piece(&p);
+    return wanted && p.left == 0;
 }
 
 static enum tern_kept open_file(struct opened *f, const char *path, char line[TERN_ARGS_LINE])
 {
     struct stat st;
+    f->elsewhere = NULL;
     f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (f->fd < 0 && errno == ENOENT)
         return TERN_KEPT_NONE;
@@ -111,16 +122,29 @@ bool tern_keep_tokens(const char *path, const tern_saved_info *info, tern_token 
 
 /* --- with an engine --- */
 
-/* The engine's last error; it is taken away, so that the next one is seen. */
-static void take_error(struct tern_session *s, const char *path, char line[TERN_ARGS_LINE])
+/* Why the engine did not do it. Its error is taken away, so that the next one is seen. */
+static void explain(struct tern_session *s, tern_status status, const char *path,
+                    char line[TERN_ARGS_LINE])
 {
-    fail(path, tern_engine_error(s->engine)->text, line);
+    fail(path, status == TERN_AGAIN ? "the context is in use" : tern_engine_error(s->engine)->text,
+         line);
     tern_engine_clear_error(s->engine);
 }
 
+/* Somebody else reads in larger pieces: each is a turn of what runs. */
+static void read_elsewhere(struct opened *f, const struct tern_elsewhere *elsewhere,
+                           tern_memory pieces)
+{
+    f->elsewhere = elsewhere;
+    if (elsewhere)
+        f->source.window = pieces;
+}
+
 enum tern_kept tern_keep_restore(struct tern_session *s, tern_seq seq, const char *path,
+                                 const struct tern_elsewhere *elsewhere,
                                  char line[TERN_ARGS_LINE])
 {
+    enum { PIECE = 1 << 20, ALIGN = 64 };
     struct opened f;
     uint64_t none;
     size_t bytes;
@@ -128,16 +152,19 @@ enum tern_kept tern_keep_restore(struct tern_session *s, tern_seq seq, const cha
     if (kept != TERN_KEPT_READ)
         return kept;
     tern_status status = tern_saved_size(s->engine, 0, 0, &none, &bytes);
-    tern_memory scratch = status == TERN_OK ? tern_os_map(bytes, 64) : (tern_memory){NULL, 0};
-    if (status == TERN_OK && scratch.data)
+    bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    tern_memory scratch = {NULL, 0};
+    if (status == TERN_OK)
+        scratch = tern_os_map(bytes + (elsewhere ? PIECE : 0), ALIGN);
+    if (scratch.data) {
+        read_elsewhere(&f, elsewhere, (tern_memory){(char *)scratch.data + bytes, PIECE});
         status = tern_saved_restore(s->engine, seq, &f.source, scratch);
+    }
     const bool ok = status == TERN_OK && scratch.data;
     if (status == TERN_OK && !scratch.data)
         fail(path, "no memory to read it", line);
-    else if (status == TERN_AGAIN)
-        fail(path, "the context is in use", line);
     else if (!ok)
-        take_error(s, path, line);
+        explain(s, status, path, line);
     tern_os_unmap(scratch);
     close(f.fd);
     return ok ? TERN_KEPT_READ : TERN_KEPT_FAILED;
@@ -149,13 +176,14 @@ static bool write_file(void *self, uint64_t offset, const void *src, size_t n)
 }
 
 bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern_bytes note,
-                    char line[TERN_ARGS_LINE])
+                    const struct tern_elsewhere *elsewhere, char line[TERN_ARGS_LINE])
 {
     static struct tern_output file;
     uint64_t bytes;
     size_t scratch_bytes;
-    if (tern_saved_size(s->engine, seq, note.size, &bytes, &scratch_bytes) != TERN_OK) {
-        take_error(s, path, line);
+    tern_status status = tern_saved_size(s->engine, seq, note.size, &bytes, &scratch_bytes);
+    if (status) {
+        explain(s, status, path, line);
         return false;
     }
     tern_memory scratch = tern_os_map(scratch_bytes, 64);
@@ -165,14 +193,15 @@ bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern
     if (ok) {
         fchmod(file.fd, 0600);
         file.goes_on = true; /* an answer that was interrupted is kept too */
+        file.elsewhere = elsewhere;
         const tern_sink sink = {write_file, &file};
-        tern_status status = tern_saved_write(s->engine, seq, note, scratch, &sink);
+        status = tern_saved_write(s->engine, seq, note, scratch, &sink);
         if (status == TERN_OK || file.error) {
             ok = tern_output_finish(&file, line);
             tern_engine_clear_error(s->engine);
         } else {
             tern_output_drop(&file);
-            take_error(s, path, line);
+            explain(s, status, path, line);
             ok = false;
         }
     }

@@ -4,6 +4,7 @@
 #ifndef TERN_KEEP_H
 #define TERN_KEEP_H
 
+#include "tools/output.h"
 #include "tools/session.h"
 
 enum tern_kept { TERN_KEPT_FAILED, TERN_KEPT_NONE, TERN_KEPT_READ };
@@ -15,12 +16,14 @@ enum tern_kept tern_keep_read(const char *path, tern_saved_info *info, tern_memo
 /* The tokens that a file with this info has, info.n_tokens of them. */
 bool tern_keep_tokens(const char *path, const tern_saved_info *info, tern_token *out,
                       char line[TERN_ARGS_LINE]);
-/* Gives the sequence, which holds no tokens, those of the file. */
+/* Gives the sequence, which holds no tokens, those of the file. elsewhere: who reads it, and may
+ * let the engine go on meanwhile (runtime/tern.h says how far); NULL: the caller. */
 enum tern_kept tern_keep_restore(struct tern_session *s, tern_seq seq, const char *path,
+                                 const struct tern_elsewhere *elsewhere,
                                  char line[TERN_ARGS_LINE]);
 /* False: the file at path is what it was, and line says why. */
 bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern_bytes note,
-                    char line[TERN_ARGS_LINE]);
+                    const struct tern_elsewhere *elsewhere, char line[TERN_ARGS_LINE]);
 /* Whether there is a folder that it can be written in, found before there is anything to lose. */
 bool tern_keep_check(const char *path, char line[TERN_ARGS_LINE]);
 /* At most so many bytes of memory does any of these take, besides the note. */

@@ -100,8 +100,9 @@ static bool is_interrupted(const struct tern_output *o)
     return !o->goes_on && tern_interrupted();
 }
 
-static void write_run(struct tern_output *o)
+static void write_run(void *self)
 {
+    struct tern_output *o = self;
     const unsigned char *from = o->run;
     if (is_interrupted(o) && !o->error)
         o->error = EINTR;
@@ -117,11 +118,27 @@ static void write_run(struct tern_output *o)
     }
 }
 
+static void write_and_sync(void *self)
+{
+    struct tern_output *o = self;
+    write_run(o);
+    if (!o->error && fsync(o->fd) != 0)
+        o->error = errno;
+}
+
+static void do_elsewhere(struct tern_output *o, void (*work)(void *))
+{
+    if (!o->elsewhere)
+        work(o);
+    else if (!o->elsewhere->run(o->elsewhere->self, work, o) && !o->error)
+        o->error = ECANCELED;
+}
+
 bool tern_output_write(struct tern_output *o, uint64_t offset, const void *data, size_t n)
 {
     const unsigned char *from = data;
     if (o->n > 0 && offset != o->at + o->n)
-        write_run(o);
+        do_elsewhere(o, write_run);
     while (n > 0 && !o->error) {
         if (o->n == 0)
             o->at = offset;
@@ -132,17 +149,16 @@ bool tern_output_write(struct tern_output *o, uint64_t offset, const void *data,
         from += take;
         n -= take;
         if (take == room)
-            write_run(o);
+            do_elsewhere(o, write_run);
     }
     return o->error == 0;
 }
 
 bool tern_output_finish(struct tern_output *o, char line[TERN_ARGS_LINE])
 {
-    write_run(o);
+    if (!o->error)
+        do_elsewhere(o, write_and_sync);
     drop_run(o);
-    if (!o->error && fsync(o->fd) != 0)
-        o->error = errno;
     if (close(o->fd) != 0 && !o->error)
         o->error = errno;
     o->fd = -1;

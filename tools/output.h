@@ -12,11 +12,19 @@
 
 enum { TERN_OUTPUT_PATH = 4096 };
 
+/* Who does what a disk may take long for: run comes back when work(arg) is done, and answers
+ * whether the file is still wanted. */
+struct tern_elsewhere {
+    bool (*run)(void *self, void (*work)(void *arg), void *arg);
+    void *self;
+};
+
 struct tern_output {
     char path[TERN_OUTPUT_PATH], temporary[TERN_OUTPUT_PATH];
     int fd;    /* -1: not open */
     int error; /* errno of the write that failed */
     bool goes_on; /* set by the caller: an interrupt does not end it */
+    const struct tern_elsewhere *elsewhere; /* set by the caller; NULL: all is done at once */
     unsigned char *run; /* what is held back: n bytes for offset at */
     uint64_t at;
     size_t n;

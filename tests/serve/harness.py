@@ -1,5 +1,8 @@
-"""Runs a check's tests, one after the other, and tells of each."""
+"""Runs a check's tests, one after the other, and tells of each; and streams to run beside them."""
+import http.client
+import json
 import sys
+import threading
 import time
 
 
@@ -36,3 +39,38 @@ def tiny_model(folder, name):
         print("skipped: no small models (they need numpy)")
         sys.exit(77)
     return path
+
+
+class Streams:
+    """Streams that run until they are ended, and the largest gap between two of their events; and
+    how late a thread that only sleeps was woken at most, which is the machine's own part in it."""
+    def __init__(self, s, n):
+        self.s, self.gap, self.late, self.n_events, self.over = s, 0, 0, 0, False
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(n)]
+        self.threads.append(threading.Thread(target=self.sleep))
+        [t.start() for t in self.threads]
+
+    def run(self, i):
+        while not self.over:
+            c = http.client.HTTPConnection("127.0.0.1", self.s.port, timeout=60)
+            ask = {"prompt": f"{i} the sea", "max_tokens": 400, "ignore_eos": True, "stream": True}
+            c.request("POST", "/v1/completions", json.dumps(ask),
+                      {"Content-Type": "application/json"})
+            last = None
+            for line in c.getresponse():
+                now = time.monotonic()
+                if line.startswith(b"data: {"):
+                    self.gap = max(self.gap, now - (last or now))
+                    self.n_events += 1
+                    last = now
+            c.close()
+
+    def sleep(self):
+        while not self.over:
+            begun = time.monotonic()
+            time.sleep(0.01)
+            self.late = max(self.late, time.monotonic() - begun)
+
+    def end(self):
+        self.over = True
+        [t.join() for t in self.threads]

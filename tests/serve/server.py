@@ -11,10 +11,10 @@ import time
 
 
 class Server:
-    def __init__(self, tern, model, *args):
+    def __init__(self, tern, model, *args, **more):
         self.process = subprocess.Popen(
             [tern, "serve", "-m", str(model), "--port", "0", "-t", "1", *map(str, args)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **more)
         atexit.register(self.process.kill)
         self.said = ""
         for line in self.process.stderr:

@@ -217,6 +217,162 @@ static void what_the_index_has_is_shared_and_not_written(void **state)
     free(log);
 }
 
+/* --- beside what runs --- */
+
+/* A sink and a source that let the engine step. */
+struct beside {
+    struct trace_rig *rig;
+    struct trace_log *log;
+    struct file file;
+    uint32_t at_once, n_slow, n_steps; /* steps a piece, but one in the first n_slow; made */
+};
+
+static void step_beside(struct beside *b)
+{
+    const uint32_t n = b->n_slow ? 1 : b->at_once;
+    b->n_slow -= b->n_slow > 0;
+    for (uint32_t i = 0; i < n; i++)
+        b->n_steps += trace_drive(b->rig, b->log, 16, 1) == TERN_OK;
+    assert_null(trace_check_kv(b->rig->engine));
+}
+
+static bool write_beside(void *self, uint64_t offset, const void *src, size_t n)
+{
+    struct beside *b = self;
+    step_beside(b);
+    return write_file(&b->file, offset, src, n);
+}
+
+static bool read_beside(void *self, uint64_t offset, void *dst, size_t n)
+{
+    struct beside *b = self;
+    step_beside(b);
+    memcpy(dst, b->file.bytes + offset, n);
+    return true;
+}
+
+static tern_status save_beside(struct beside *b, tern_seq seq)
+{
+    const tern_sink sink = {write_beside, b};
+    tern_memory scratch;
+    b->file.written = 0;
+    b->file.writes_left = 1L << 40;
+    memset(b->file.bytes, 0xa5, b->file.size);
+    scratch_of(b->rig->engine, &scratch);
+    const tern_status status = tern_saved_write(b->rig->engine, seq,
+                                                (tern_bytes){"[\"note\"]", 8}, scratch, &sink);
+    free(scratch.data);
+    return status;
+}
+
+static tern_status restore_beside(struct beside *b, tern_seq seq)
+{
+    unsigned char window[TERN_SOURCE_WINDOW];
+    const tern_source source = {.size = b->file.size, .read = read_beside, .self = b,
+                                .window = {window, sizeof window}};
+    tern_memory scratch;
+    scratch_of(b->rig->engine, &scratch);
+    const tern_status status = tern_saved_restore(b->rig->engine, seq, &source, scratch);
+    free(scratch.data);
+    return status;
+}
+
+/* A rig with a sequence of n tokens that has ended, and its session. */
+static tern_seq open_beside(struct beside *b, const tern_limits *limits, tern_token *prompt,
+                            uint32_t n)
+{
+    trace_set_up(b->rig, limits, 2);
+    trace_prompt(prompt, n, 1);
+    b->log = calloc(1, sizeof *b->log);
+    const tern_seq seq = trace_start(b->rig, prompt, n, 1);
+    assert_int_equal(trace_drive(b->rig, b->log, 16, 100), TERN_AGAIN);
+    b->file = save(b->rig->engine, seq);
+    b->log->n = 0;
+    return seq;
+}
+
+static void close_beside(struct beside *b)
+{
+    trace_tear_down(b->rig);
+    free(b->file.bytes);
+    free(b->log);
+}
+
+static void what_runs_goes_on_while_it_is_written_and_taken_back(void **state)
+{
+    (void)state;
+    struct trace_rig rig;
+    struct beside b = {.rig = &rig, .at_once = 1};
+    tern_token p[160], other[20], third[30];
+    const tern_seq a = open_beside(&b, &(tern_limits){.n_ctx = 300, .n_seqs = 3, .chunk = 16}, p,
+                                   160);
+    trace_prompt(other, 20, 2);
+    trace_prompt(third, 30, 3);
+    const struct file plain = save(rig.engine, a);
+    tern_seq runs = trace_start(&rig, other, 20, 200);
+    assert_int_equal(save_beside(&b, a), TERN_OK);
+    assert_true(b.n_steps >= 14);
+    assert_int_equal(b.file.written, plain.size);
+    assert_memory_equal(b.file.bytes, plain.bytes, plain.size);
+    tern_seq_close(rig.engine, a);
+    tern_seq_close(rig.engine, trace_start(&rig, third, 30, 9)); /* and came and left */
+
+    /* Nothing of it is in the pool any more: its blocks were taken by another. */
+    tern_seq next = trace_start(&rig, third, 30, 270);
+    assert_int_equal(trace_drive(&rig, b.log, 16, 1000), TERN_AGAIN);
+    assert_int_equal(trace_matches(&rig, b.log, runs, other, 20), 200);
+    tern_seq_close(rig.engine, runs);
+    tern_seq_close(rig.engine, next);
+    b.log->n = b.n_steps = 0;
+    runs = trace_start(&rig, other, 20, 9);
+    const tern_seq back = trace_start(&rig, p, 0, 5);
+    assert_int_equal(restore_beside(&b, back), TERN_OK);
+    assert_true(b.n_steps >= 3);
+    struct file again = save(rig.engine, back);
+    assert_memory_equal(again.bytes, plain.bytes, plain.size);
+    assert_int_equal(trace_drive(&rig, b.log, 16, 1000), TERN_AGAIN);
+    assert_int_equal(trace_matches(&rig, b.log, runs, other, 20), 9);
+    free(plain.bytes);
+    free(again.bytes);
+    close_beside(&b);
+}
+
+/* A pool of one context: what runs needs the blocks of what is written or read. */
+static void what_runs_may_take_its_blocks(void **state)
+{
+    (void)state;
+    struct trace_rig rig;
+    struct beside b = {.rig = &rig, .at_once = 6};
+    tern_token p[60], other[90];
+    tern_seq_info info;
+    tern_seq a = open_beside(&b, &(tern_limits){.n_ctx = 112, .n_seqs = 2, .chunk = 16,
+                                                .n_kv_tokens = 112}, p, 60);
+    for (int reads = 0; reads < 2; reads++) {
+        b.log->n = 0;
+        trace_prompt(other, 90, reads ? 2 : 3);
+        b.n_slow = reads ? 3 : 0; /* its blocks are there when they are taken */
+        tern_seq runs = trace_start(&rig, other, 90, 9);
+        assert_int_equal(reads ? restore_beside(&b, a) : save_beside(&b, a), TERN_AGAIN);
+        if (!reads)
+            assert_memory_equal(b.file.bytes, "\xa5\xa5\xa5\xa5\xa5\xa5\xa5\xa5", 8);
+        assert_int_equal(tern_engine_error(rig.engine)->status, TERN_OK);
+        assert_int_equal(tern_seq_describe(rig.engine, a, &info), TERN_OK);
+        assert_int_equal(info.n_computed, 0);
+        assert_int_equal(trace_drive(&rig, b.log, 16, 1000), TERN_AGAIN);
+        assert_int_equal(trace_matches(&rig, b.log, runs, other, 90), 9);
+        tern_seq_close(rig.engine, runs);
+        tern_seq_close(rig.engine, a);
+        if (reads)
+            break;
+        a = trace_start(&rig, p, 60, 1); /* and whole again, for the second part */
+        assert_int_equal(trace_drive(&rig, b.log, 16, 100), TERN_AGAIN);
+        assert_int_equal(save_beside(&b, a), TERN_OK);
+        tern_seq_close(rig.engine, a);
+        a = trace_start(&rig, p, 0, 1);
+    }
+    close_beside(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +382,8 @@ int main(void)
         cmocka_unit_test(only_what_is_new_is_computed),
         cmocka_unit_test(room_is_made_by_what_does_not_run),
         cmocka_unit_test(what_the_index_has_is_shared_and_not_written),
+        cmocka_unit_test(what_runs_goes_on_while_it_is_written_and_taken_back),
+        cmocka_unit_test(what_runs_may_take_its_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

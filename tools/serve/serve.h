@@ -1,6 +1,6 @@
 /* serve.h: the server behind the HTTP layer, as its files share it.
  *
- * Three threads:
+ * Its threads:
  *
  *   loop      sockets. Looks at who may ask (serve_guard.c) and for what (serve_routes.c);
  *             answers at once what needs neither JSON nor the model.
@@ -8,6 +8,8 @@
  *             memory is one arena. What is wrong with a request is found here.
  *   engine    the caller's thread: opens sequences, steps, hands what came to the endpoints
  *             (serve_engine.c), never waits for a client.
+ *   files     with --slot-save-path: reads and writes what the engine's thread asks for, which
+ *             steps meanwhile (serve_files.c).
  *
  * A request that is let in has a job from the loop's hand-over to its answer's end, so what may
  * wait is bounded by the number of jobs; with none left, a request is told to come again. A job's
@@ -81,7 +83,7 @@ struct tern_job_kind {
     /* What a step has computed of a prompt, of which nothing is generated yet; may be NULL. */
     void (*progress)(struct tern_choice *c, const struct tern_progress_made *p,
                      struct tern_out *o);
-    /* Instead of these: done at once between two steps, without a sequence. It answers. */
+    /* Instead of these: done between two steps, without a sequence. It answers. */
     void (*aside)(struct tern_job *j, struct tern_out *o);
 };
 
@@ -165,6 +167,7 @@ struct tern_counts {
 /* A sequence's place, by which it is known outside. */
 struct tern_served {
     struct tern_choice *choice; /* who runs in it; NULL: nobody */
+    bool held;                  /* it is being saved or restored: nobody comes into it */
     tern_seq kept;              /* one that has ended and stays open, with --slot-save-path; or 0 */
     uint64_t number;            /* the lower, the longer it is kept */
     _Atomic bool busy;          /* these two for who asks */
@@ -186,6 +189,9 @@ struct tern_pool_watch {
 
 struct tern_queue { struct tern_job *first, *last; uint32_t n; };
 
+/* What the files' thread is to do; work NULL: nothing. Under the queues' lock. */
+struct tern_files { void (*work)(void *arg); void *arg; bool ends; };
+
 struct tern_server {
     const struct tern_settings *settings;
     struct tern_session session;
@@ -200,7 +206,7 @@ struct tern_server {
     _Atomic bool ready, stopping;
 
     pthread_mutex_t lock;         /* of the queues */
-    pthread_cond_t to_cook, to_run;
+    pthread_cond_t to_cook, to_run, to_file;
     struct tern_job *jobs, *free;
     struct tern_queue raw, cooked, asides; /* asides: for the engine too, before the others */
     uint32_t n_jobs;
@@ -209,6 +215,8 @@ struct tern_server {
     struct tern_json_arena json;  /* the kitchen's */
     struct tern_out loop_out, kitchen_out, engine_out, part_out;
     struct tern_chain *part_of;   /* where part_out writes to */
+    struct tern_files files;
+    struct tern_stepper *stepper; /* serve_engine.c's own */
     struct tern_choice **running; /* [n_seqs], the engine's, closed up */
     struct tern_served *slots;      /* [n_seqs], the engine's */
     uint64_t n_kept;              /* sequences kept so far */
@@ -248,6 +256,18 @@ bool tern_guard_read_keys(struct tern_server *s, char line[TERN_ARGS_LINE]);
  * runs in; and what stays in one is closed. */
 void tern_slot_keep(struct tern_server *s, struct tern_served *slot, tern_seq seq);
 void tern_slot_clear(struct tern_server *s, struct tern_served *slot);
+
+/* The same: has work done by the files' thread and steps for others until it is. False: the client
+ * of the job has left, or the engine cannot go on. */
+bool tern_serve_elsewhere(struct tern_server *s, const struct tern_job *j,
+                          void (*work)(void *arg), void *arg);
+
+/* serve_files.c: the thread, which has to be ended; and for the engine's thread: work, one at a
+ * time, and whether it is done within so long (0: whatever it takes), or before a job comes. */
+void *tern_files_run(void *server);
+void tern_files_end(struct tern_server *s);
+void tern_files_give(struct tern_server *s, void (*work)(void *arg), void *arg);
+bool tern_files_wait(struct tern_server *s, uint32_t most_ms, bool or_job);
 
 /* serve_kitchen.c and serve_engine.c: the threads, and what the kitchen does with one request. */
 void tern_kitchen_cook(struct tern_server *s, struct tern_job *j);

@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-struct engine {
+struct tern_stepper {
     struct tern_server *s;
     struct tern_out *o;
     struct tern_job *opening; /* not all of its choices have begun */
     uint32_t n_running;
+    uint64_t turned_ns;       /* when those who run had their last step */
+    bool lost;                /* the engine can not go on */
     /* What a step without prompts takes, and a row of a prompt beside it; 0: not known. */
     double base_ns, row_ns;
 };
@@ -45,7 +47,8 @@ static bool clear_oldest(struct tern_server *s)
 {
     struct tern_served *oldest = NULL;
     for (uint32_t i = 0; i < s->session.plan.limits.n_seqs; i++)
-        if (s->slots[i].kept && (!oldest || s->slots[i].number < oldest->number))
+        if (s->slots[i].kept && !s->slots[i].held &&
+            (!oldest || s->slots[i].number < oldest->number))
             oldest = &s->slots[i];
     if (oldest)
         tern_slot_clear(s, oldest);
@@ -56,7 +59,7 @@ static bool clear_oldest(struct tern_server *s)
 static void occupy(struct tern_server *s, struct tern_choice *c)
 {
     c->slot = 0;
-    while (s->slots[c->slot].choice || s->slots[c->slot].kept)
+    while (s->slots[c->slot].choice || s->slots[c->slot].kept || s->slots[c->slot].held)
         c->slot++;
     s->slots[c->slot].choice = c;
     atomic_store(&s->slots[c->slot].busy, true);
@@ -65,7 +68,7 @@ static void occupy(struct tern_server *s, struct tern_choice *c)
 
 /* --- ending --- */
 
-static void end_choice(struct engine *e, struct tern_choice *c)
+static void end_choice(struct tern_stepper *e, struct tern_choice *c)
 {
     struct tern_job *j = c->job;
     if (c->state == TERN_CHOICE_ENDED)
@@ -88,7 +91,7 @@ static void end_choice(struct engine *e, struct tern_choice *c)
 }
 
 /* All choices have ended: so does the answer. */
-static void end_job_if_done(struct engine *e, struct tern_job *j)
+static void end_job_if_done(struct tern_stepper *e, struct tern_job *j)
 {
     struct tern_server *s = e->s;
     if (j->n_ended < j->n_choices)
@@ -105,7 +108,7 @@ static void end_job_if_done(struct engine *e, struct tern_job *j)
     tern_job_end(j);
 }
 
-static void drop_job(struct engine *e, struct tern_job *j)
+static void drop_job(struct tern_stepper *e, struct tern_job *j)
 {
     for (uint32_t i = 0; i < j->n_choices; i++)
         end_choice(e, &j->choices[i]);
@@ -113,7 +116,7 @@ static void drop_job(struct engine *e, struct tern_job *j)
 }
 
 /* What went wrong, told as early as the answer's state lets it be told. */
-static void fail_job(struct engine *e, struct tern_job *j, int status, const char *line)
+static void fail_job(struct tern_stepper *e, struct tern_job *j, int status, const char *line)
 {
     struct tern_out *o = e->o;
     if (j->stream && j->begun) {
@@ -133,7 +136,7 @@ static void fail_job(struct engine *e, struct tern_job *j, int status, const cha
 
 /* --- beginning --- */
 
-static void begin_answer(struct engine *e, struct tern_job *j)
+static void begin_answer(struct tern_stepper *e, struct tern_job *j)
 {
     if (j->begun)
         return;
@@ -144,7 +147,7 @@ static void begin_answer(struct engine *e, struct tern_job *j)
 }
 
 /* A sequence for a choice; false: none is free. */
-static bool begin_choice(struct engine *e, struct tern_choice *c)
+static bool begin_choice(struct tern_stepper *e, struct tern_choice *c)
 {
     struct tern_job *j = c->job;
     tern_engine *engine = e->s->session.engine;
@@ -175,7 +178,7 @@ static bool begin_choice(struct engine *e, struct tern_choice *c)
 }
 
 /* What needs no sequence. */
-static void run_asides(struct engine *e)
+static void run_asides(struct tern_stepper *e)
 {
     struct tern_job *j;
     while ((j = tern_queue_take(e->s, &e->s->asides, false)) != NULL) {
@@ -185,16 +188,17 @@ static void run_asides(struct engine *e)
     }
 }
 
-/* Begins what there is room for; with nothing running it sleeps until there is something. False:
- * the server stops. */
-static bool begin_jobs(struct engine *e)
+/* Begins what there is room for; where it may, and nothing runs, it sleeps until there is
+ * something. False: the server stops. */
+static bool begin_jobs(struct tern_stepper *e, bool may_sleep)
 {
     for (;;) {
         struct tern_job *j = e->opening;
         if (!j) {
-            if (e->n_running == 0)
+            const bool sleeps = may_sleep && e->n_running == 0;
+            if (sleeps)
                 tern_pool_look(e->s, true);
-            j = tern_queue_take(e->s, &e->s->cooked, e->n_running == 0);
+            j = tern_queue_take(e->s, &e->s->cooked, sleeps);
             if (!j)
                 return e->n_running > 0 || !atomic_load(&e->s->stopping);
             e->opening = j;
@@ -213,7 +217,7 @@ static bool begin_jobs(struct engine *e)
 
 /* --- stepping --- */
 
-static void end_those_who_left(struct engine *e)
+static void end_those_who_left(struct tern_stepper *e)
 {
     for (uint32_t i = 0; i < e->n_running;) {
         struct tern_job *j = e->s->running[i]->job;
@@ -226,7 +230,7 @@ static void end_those_who_left(struct engine *e)
     }
 }
 
-static struct tern_choice *choice_of(const struct engine *e, tern_seq seq)
+static struct tern_choice *choice_of(const struct tern_stepper *e, tern_seq seq)
 {
     for (uint32_t i = 0; i < e->n_running; i++)
         if (e->s->running[i]->seq == seq)
@@ -248,7 +252,7 @@ static bool is_stop_token(const struct tern_job *j, const tern_event *event)
 }
 
 /* What usage tells. */
-static void note(struct engine *e, struct tern_choice *c)
+static void note(struct tern_stepper *e, struct tern_choice *c)
 {
     struct tern_job_prompt *p = &c->job->prompts[c->prompt];
     tern_seq_info info;
@@ -260,7 +264,7 @@ static void note(struct engine *e, struct tern_choice *c)
 }
 
 /* Told before the first token, so that what is processed is all of it there. */
-static void tell_progress(struct engine *e)
+static void tell_progress(struct tern_stepper *e)
 {
     tern_seq_info info;
     for (uint32_t i = 0; i < e->n_running; i++) {
@@ -279,7 +283,7 @@ static void tell_progress(struct engine *e)
 }
 
 /* That no token is left to choose is the request's own doing where it forbids some. */
-static void fail_choice(struct engine *e, struct tern_job *j, const char *line)
+static void fail_choice(struct tern_stepper *e, struct tern_job *j, const char *line)
 {
     static const char logits[] = "logits: ";
     if (j->options.sampling.n_biases && strncmp(line, logits, sizeof logits - 1) == 0)
@@ -288,7 +292,7 @@ static void fail_choice(struct engine *e, struct tern_job *j, const char *line)
         fail_job(e, j, 500, line);
 }
 
-static void take_event(struct engine *e, const tern_event *event)
+static void take_event(struct tern_stepper *e, const tern_event *event)
 {
     struct tern_choice *c = choice_of(e, event->seq);
     tern_event stop = {.kind = TERN_EVENT_DONE, .token = -1, .stop = TERN_STOP_EOS};
@@ -323,7 +327,7 @@ static void take_event(struct engine *e, const tern_event *event)
 }
 
 /* Rows in the cache of all that runs, and how many of them generate. */
-static uint64_t rows_computed(const struct engine *e, uint32_t *n_generate)
+static uint64_t rows_computed(const struct tern_stepper *e, uint32_t *n_generate)
 {
     uint64_t n = 0;
     tern_seq_info info;
@@ -340,7 +344,7 @@ static uint64_t rows_computed(const struct engine *e, uint32_t *n_generate)
 /* How many rows of prompts the next step may have, so that no stream waits longer for its token
  * than a person notices, whatever this machine and this model are, and with room for a machine
  * that is held up by others; with no stream to wait, more is faster. */
-static void bound_step(struct engine *e, uint32_t n_generate)
+static void bound_step(struct tern_stepper *e, uint32_t n_generate)
 {
     enum { FIRST = 32, LEAST = 16 };
     const double most_ns = n_generate ? 0.18e9 : 0.4e9;
@@ -359,7 +363,7 @@ static void learn_one(double *known, double one)
 }
 
 /* What is found by its prefix took nothing, and is more than a step may have. */
-static void learn(struct engine *e, uint64_t rows, uint32_t n_generate, uint64_t ns)
+static void learn(struct tern_stepper *e, uint64_t rows, uint32_t n_generate, uint64_t ns)
 {
     enum { SOME = 12 };
     if (rows > e->s->session.plan.limits.chunk || rows < n_generate)
@@ -370,7 +374,7 @@ static void learn(struct engine *e, uint64_t rows, uint32_t n_generate, uint64_t
         learn_one(&e->row_ns, ((double)ns - e->base_ns) / (double)(rows - n_generate));
 }
 
-static bool step(struct engine *e)
+static bool step(struct tern_stepper *e)
 {
     enum { EVENTS = 64 };
     tern_event events[EVENTS];
@@ -393,7 +397,7 @@ static bool step(struct engine *e)
 }
 
 /* The engine can not go on: who waits is told. */
-static void fail_all(struct engine *e)
+static void fail_all(struct tern_stepper *e)
 {
     const char *line = tern_session_line(&e->s->session);
     while (e->n_running)
@@ -402,18 +406,44 @@ static void fail_all(struct engine *e)
         fail_job(e, e->opening, 500, line);
 }
 
+static void step_all(struct tern_stepper *e)
+{
+    if (e->n_running && !step(e)) {
+        fail_all(e);
+        e->lost = tern_engine_error(e->s->session.engine)->status == TERN_DEVICE_LOST;
+    }
+    e->turned_ns = tern_os_now_ns();
+}
+
+bool tern_serve_elsewhere(struct tern_server *s, const struct tern_job *j,
+                          void (*work)(void *arg), void *arg)
+{
+    enum { MILLION = 1000000, BETWEEN_MS = 20, A_LITTLE_MS = 10 };
+    struct tern_stepper *e = s->stepper;
+    tern_files_give(s, work, arg);
+    bool done;
+    do {
+        done = tern_files_wait(s, e->n_running ? A_LITTLE_MS : 0, !e->opening);
+        if (done && tern_os_now_ns() - e->turned_ns < BETWEEN_MS * MILLION)
+            break;
+        end_those_who_left(e);
+        (void)begin_jobs(e, false);
+        step_all(e);
+    } while (!done);
+    return !atomic_load(&j->x->gone) && !e->lost;
+}
+
 bool tern_serve_engine(struct tern_server *s)
 {
-    struct engine e = {.s = s, .o = &s->engine_out};
-    for (;;) {
+    struct tern_stepper e = {.s = s, .o = &s->engine_out};
+    s->stepper = &e;
+    bool goes_on = true;
+    while (goes_on && !e.lost) {
         end_those_who_left(&e);
         run_asides(&e);
-        if (!begin_jobs(&e))
-            return true;
-        if (!e.n_running || step(&e))
-            continue;
-        fail_all(&e);
-        if (tern_engine_error(s->session.engine)->status == TERN_DEVICE_LOST)
-            return false;
+        goes_on = begin_jobs(&e, true);
+        step_all(&e);
     }
+    s->stepper = NULL;
+    return !e.lost;
 }

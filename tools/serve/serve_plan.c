@@ -107,12 +107,13 @@ static uint64_t kitchen_bytes(const struct tern_settings *s, const tern_model *m
 /* Grammars lie beside the jobs: those of running sequences are counted at what nearly all take. */
 uint64_t tern_serve_bytes(const struct tern_settings *s, const struct tern_session *session)
 {
-    enum { GRAMMAR = 1 << 20, THREADS = 2 };
+    enum { GRAMMAR = 1 << 20 };
+    const uint64_t n_threads = s->slot_save_path ? 3 : 2;
     const tern_limits *l = &session->plan.limits;
     const struct tern_http_options o = tern_serve_http_options(s);
     return tern_http_bytes(&o) + TERN_SERVE_JSON + sizeof(struct tern_server) +
            tern_jobs_bytes(l->n_seqs + (uint32_t)s->queue, l, session->info.n_embd) +
            kitchen_bytes(s, session->model) +
            (s->slot_save_path ? tern_keep_bytes(session) : 0) +
-           (uint64_t)l->n_seqs * GRAMMAR + THREADS * (uint64_t)TERN_SERVE_STACK;
+           (uint64_t)l->n_seqs * GRAMMAR + n_threads * TERN_SERVE_STACK;
 }

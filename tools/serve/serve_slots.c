@@ -2,8 +2,10 @@
  *
  * With --slot-save-path a sequence that has ended stays open in its slot until that is needed.
  * Saved, it is a session (runtime/tern.h). Restored, it lies in a slot and in the index of
- * prefixes: whatever prompt begins alike finds it. The engine's thread does both between two
- * steps, so streams wait as long as the file takes.
+ * prefixes: whatever prompt begins alike finds it. The engine's thread does both in pieces: while
+ * the files' thread reads or writes one, and between pieces, it steps for whoever runs, so no
+ * stream waits for the disk. One file is done at a time. If a step needs the blocks that are being
+ * saved or restored, as it may where the pool is full, the file is given up with 503.
  *
  * A file is named by letters, digits and - _ . alone, no dot first, and is a regular one in that
  * folder: a name leads nowhere else, and an answer does not tell what else is there. */
@@ -68,6 +70,10 @@ static void end(struct tern_job *j, struct tern_out *o, const char *key, uint64_
 
 static void fail(struct tern_job *j, struct tern_out *o, int status, const char *line)
 {
+    if (atomic_load(&j->x->gone))
+        return;
+    if (status == 503)
+        tern_http_add_header(j->x, "Retry-After", "1");
     tern_http_begin(j->x, status, "application/json", false);
     tern_write_to(j->x, o);
     tern_write_error(o, status, status == 409 ? "id_slot" : "filename", NULL, line);
@@ -80,9 +86,27 @@ static uint64_t size_of(const char *path)
     return lstat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
+static bool run_elsewhere(void *self, void (*work)(void *arg), void *arg)
+{
+    const struct tern_job *j = self;
+    return tern_serve_elsewhere(j->server, j, work, arg);
+}
+
+static void hold(struct tern_served *slot, bool held)
+{
+    slot->held = held;
+    atomic_store(&slot->busy, held);
+}
+
+static bool is_in_use(const char *line)
+{
+    return strstr(line, "in use") != NULL;
+}
+
 static void save(struct tern_job *j, struct tern_served *slot, const char *path, struct tern_out *o)
 {
     struct tern_server *s = j->server;
+    const struct tern_elsewhere elsewhere = {run_elsewhere, j};
     char line[TERN_ARGS_LINE] = "";
     tern_seq_info info;
     bool there;
@@ -91,9 +115,14 @@ static void save(struct tern_job *j, struct tern_served *slot, const char *path,
         fail(j, o, 400, "the slot holds nothing");
         return;
     }
-    if (!is_plain(path, &there) ||
-        !tern_keep_save(&s->session, slot->kept, path, (tern_bytes){NULL, 0}, line)) {
-        fail(j, o, 500, "it cannot be written");
+    hold(slot, true);
+    const bool ok = is_plain(path, &there) && tern_keep_save(&s->session, slot->kept, path,
+                                                             (tern_bytes){NULL, 0}, &elsewhere,
+                                                             line);
+    hold(slot, false);
+    if (!ok) {
+        fail(j, o, is_in_use(line) ? 503 : 500,
+             is_in_use(line) ? without_path(line, j->own) : "it cannot be written");
         return;
     }
     begin(j, o);
@@ -113,6 +142,7 @@ static void restore(struct tern_job *j, struct tern_served *slot, const char *pa
     tern_seq_info info = {0};
     tern_seq seq;
     bool there;
+    const struct tern_elsewhere elsewhere = {run_elsewhere, j};
     const uint64_t from = tern_os_now_ns();
     if (!is_plain(path, &there) || !there) {
         fail(j, o, 404, "there is no such saved slot");
@@ -124,10 +154,12 @@ static void restore(struct tern_job *j, struct tern_served *slot, const char *pa
         fail(j, o, 503, "no sequence is free");
         return;
     }
-    if (tern_keep_restore(&s->session, seq, path, line) != TERN_KEPT_READ ||
-        tern_seq_describe(engine, seq, &info) != TERN_OK) {
+    hold(slot, true);
+    const enum tern_kept kept = tern_keep_restore(&s->session, seq, path, &elsewhere, line);
+    hold(slot, false);
+    if (kept != TERN_KEPT_READ || tern_seq_describe(engine, seq, &info) != TERN_OK) {
         tern_seq_close(engine, seq);
-        fail(j, o, strstr(line, "in use") ? 503 : 400,
+        fail(j, o, is_in_use(line) ? 503 : 400,
              line[0] ? without_path(line, j->own) : "there is no such saved slot");
         return;
     }
