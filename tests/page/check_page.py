@@ -30,7 +30,8 @@ if not MODEL.exists() or not program():
 ALONE = [talking.comes_whole_and_lets_nothing_out, talking.tells_of_its_pool, talking.stops]
 TESTS = [talking.types_streams_and_keeps, talking.edits_and_asks_again,
          talking.asks_with_its_settings, talking.keeps_conversations,
-         talking.talks_in_two_conversations_at_once, going_on.goes_on_with_what_was_cut,
+         talking.talks_in_two_conversations_at_once, talking.takes_text_files,
+         going_on.goes_on_with_what_was_cut,
          going_on.offers_nothing_where_the_context_is_full,
          going_on.shows_how_far_a_real_prompt_is_read, going_on.joins_what_two_windows_say,
          output.is_quick_with_a_long_conversation,

@@ -270,3 +270,55 @@ def talks_in_two_conversations_at_once(s, b):
     assert last(p).startswith("one0 one1 ") and last(p).endswith("one199")
     fine(s, p)
     p.close()
+
+
+def takes_text_files(s, b):
+    p = opened(s, b)
+    p.type("Read this.")
+    files = ("(() => { const d = new DataTransfer(); for (const [n, t] of %s) d.items.add(new File("
+             "[t], n)); return d; })()")
+    choose = ("(() => { const e = document.getElementById('attach'); e.files = " + files
+              + ".files; e.dispatchEvent(new Event('change')); })()")
+    text = "int x;\n" * 30 + "/* ```` */\n\n"
+    p.js(choose % json.dumps([["a.c", text]]))
+    written = "Read this.\n\na.c:\n\n`````c\n" + text.rstrip() + "\n`````\n"
+    p.wait("document.getElementById('input').value.length > 40")
+    assert p.js("document.getElementById('input').value") == written
+    assert p.js("document.getElementById('latest').hidden")
+    # One that is dropped does not take the page's place; what is no text is not taken.
+    drop = ("(() => { let all = true; for (const name of ['dragover', 'drop']) { const e = new "
+            "DragEvent(name, {bubbles: true, cancelable: true, dataTransfer: " + files + "});"
+            " document.getElementById('thread').dispatchEvent(e); all &&= e.defaultPrevented;"
+            " window.marked = (window.marked || '') + document.querySelectorAll("
+            "'.dropping').length; } return all; })()")
+    assert p.js(drop % json.dumps([["no-end", "plain"]])) is True
+    written += "\nno-end:\n\n```\nplain\n```\n"
+    p.wait("document.getElementById('input').value.includes('plain')")
+    assert p.js("document.getElementById('input').value") == written
+    assert p.js("marked") == "10"
+    for bad in ("a\0b", "x" * (512 * 1024 + 1)):
+        p.js("document.getElementById('toast').hidden = true")
+        p.js(choose % json.dumps([["bad.bin", bad]]))
+        p.wait("!document.getElementById('toast').hidden")
+        assert "bad.bin is not a text file" in p.js("document.getElementById('toast').innerText")
+    assert p.js("document.getElementById('input').value") == written
+    # It is sent as it is seen, and a long message is folded.
+    script(p, [{"content": "yes"}])
+    p.key("Enter")
+    p.wait("document.querySelector('.assistant')")
+    p.wait(DONE)
+    assert p.js("asked.messages[0].content") == written.strip()
+    height = "document.querySelector('.user .text').offsetHeight"
+    assert p.js(height) < 300 and p.js("document.querySelector('.fold').ariaExpanded") == "false"
+    top = p.js("document.getElementById('scroll').scrollTop")
+    p.click(".fold")
+    p.js("new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)))")
+    assert p.js("document.getElementById('scroll').scrollTop") == top  # where the reader was
+    assert p.js(height) > 600 and p.js("document.querySelector('.fold').ariaExpanded") == "true"
+    p.click(".fold")
+    assert p.js(height) < 300
+    script(p, [{"content": "yes"}])
+    say(p, "short")
+    assert p.js("document.querySelectorAll('.fold').length") == 1
+    fine(s, p)
+    p.close()

@@ -5,13 +5,15 @@
  *   server.js    what is asked            runs.js     answers under way
  *   thread.js    messages                 markdown.js, code.js, readable.js   what models write
  *   sidebar.js   the list                 settings.js, machine.js   the panel
- *   key.js       the server's key         dom.js      elements
+ *   key.js       the server's key         attach.js   text files
+ *   dom.js       elements
  *
  * Nothing is fetched from elsewhere, and nothing that a model writes is markup before markdown.js
  * has looked at it. */
 
 const { el, icon, iconButton, find, say, toast, download, number } = require('./dom');
 const askKey = require('./key');
+const attach = require('./attach');
 const machine = require('./machine');
 const runs = require('./runs');
 const server = require('./server');
@@ -551,6 +553,7 @@ async function main() {
     const kept = await store.open();
     frame();
     composer();
+    attach.setUp();
     machine.setUp();
     thread.setUp(messageActs);
     sidebar.setUp({ begin, rename, remove, save: (head) => saveFile([head]),

@@ -42,7 +42,7 @@ function add(talk, parent, role, text) {
 }
 
 function titleOf(text) {
-    const line = text.trim().split('\n')[0].replace(/\s+/g, ' ');
+    const line = text.trim().split('\n')[0].replace(/\s+/g, ' ').replace(/:$/, '');
     return line.length > 60 ? line.slice(0, 57).replace(/\s+\S*$/, '') + '…' : line;
 }
 

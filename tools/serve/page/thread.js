@@ -13,6 +13,7 @@ const talks = require('./talk');
 const scroll = find('scroll'), thread = find('thread');
 const LEAST_MS = 60, SHARE = 5; /* at most a fifth of the time is spent painting */
 const AT_ONCE = 24, FILL_MS = 12;
+const LONG = 2000, LONG_LINES = 24;
 let acts = {}; /* what can be done to a message: again, goOn, edit, choose; and what is full */
 
 /* Whether the end is to be seen. Heights change by themselves, as messages that were only guessed
@@ -112,9 +113,27 @@ function thinkingBox() {
 
 /* --- messages --- */
 
+/* A message so long that it would hide the answers is folded, until it is asked for. */
+function foldButton(text, message) {
+    if (message.text.length < LONG && message.text.split('\n').length < LONG_LINES)
+        return null;
+    text.classList.add('folded');
+    const button = el('button.link.fold', { type: 'button', 'aria-expanded': 'false',
+        onclick: () => {
+            toPlace(scroll.scrollTop); /* the end is not looked for now */
+            const folded = text.classList.toggle('folded');
+            if (folded)
+                text.scrollIntoView({ block: 'nearest' });
+            button.textContent = folded ? 'Show all' : 'Show less';
+            button.setAttribute('aria-expanded', String(!folded));
+        } }, 'Show all');
+    return button;
+}
+
 function userMessage(talk, message) {
     const text = el('div.text', readable(message.text));
-    const row = el('div.acts', copyButton('Copy message', () => message.text),
+    const row = el('div.acts', foldButton(text, message),
+        copyButton('Copy message', () => message.text),
         iconButton('edit', 'Edit and ask again', () => edit(element, talk, message)),
         ...versions(talk, message));
     const element = el('article.message.user.done', { 'aria-label': 'You', 'data-id': message.id },
@@ -338,7 +357,7 @@ function setUp(given) {
     latest.title = 'To the end';
     latest.addEventListener('click', toEnd);
     const look = () => {
-        latest.hidden = follows || atEnd();
+        latest.hidden = follows || atEnd() || Boolean(thread.querySelector('.empty'));
         find('top').classList.toggle('under', scroll.scrollTop > 4);
     };
     scroll.addEventListener('scroll', () => {
