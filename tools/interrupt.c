@@ -49,7 +49,9 @@ void tern_interrupt_install(void)
     catch(SIGINT, on_interrupt);
     catch(SIGTERM, die);
     catch_hangup(die);
+    /* What cannot be written is an error like others, and has its line. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 void tern_interrupt_unfinished(const char *file)

@@ -3,10 +3,12 @@
     check_abuse.py TERN TINY
 """
 import json
+import os
 import pathlib
 import resource
 import socket
 import sys
+import tempfile
 import threading
 import time
 
@@ -176,6 +178,20 @@ def blames_who_forbids_all_tokens(s):
         assert status == 400 and "logit_bias" in answer["error"]["message"], answer
 
 
+def goes_on_where_files_may_not_grow(_):
+    """A slot that cannot be written says so, and the file that was there stays."""
+    with tempfile.TemporaryDirectory() as folder:
+        s = Server(tern, MODEL, "-c", 1024, "-np", 1, "--slot-save-path", folder)
+        s.good(COMPLETIONS, {"prompt": "the sea " * 200, "max_tokens": 8})
+        for status, limit in ((200, None), (500, 4000), (200, None)):
+            resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE,
+                             (limit or resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            got, _, answer = s.post("/slots/0?action=save", {"filename": "a"})
+            assert got == status, (limit, got, answer)
+            assert os.listdir(folder) == ["a"], os.listdir(folder)
+        assert s.post("/slots/0?action=restore", {"filename": "a"})[0] == 200 and s.stop() == 0
+
+
 def bounds_trailers(s):
     head = (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n11\r\n{\"content\":\"abc\"}\r\n0\r\n")
@@ -201,7 +217,8 @@ def names_the_methods_that_a_path_has(s):
 
 TESTS = [gives_places_in_the_queue_to_those_who_are_there, takes_no_more_memory_than_a_request_has,
          goes_on_where_descriptors_are_few, cuts_off_who_takes_nothing_before_others,
-         tells_at_once_who_is_one_too_many, blames_who_forbids_all_tokens, bounds_trailers,
+         tells_at_once_who_is_one_too_many, blames_who_forbids_all_tokens, goes_on_where_files_may_not_grow,
+         bounds_trailers,
          names_the_methods_that_a_path_has]
 
 if __name__ == "__main__":
