@@ -38,6 +38,7 @@ TESTS = [talking.types_streams_and_keeps, talking.edits_and_asks_again,
          output.paints_a_long_answer_in_linear_time,
          output.is_the_same_piece_by_piece_and_at_once, output.lets_no_output_do_anything,
          output.shows_in_time_what_no_reader_needs, output.says_where_links_lead,
+         output.begins_whatever_was_noted,
          looks.folds_thinking_and_shows_progress, looks.tells_what_went_wrong,
          looks.asks_for_a_key, looks.shows_the_machine, looks.is_light_and_dark,
          looks.fits_a_phone, looks.can_be_used_by_keys_and_heard]

@@ -195,6 +195,24 @@ def says_where_links_lead(s, b):
     p.close()
 
 
+def begins_whatever_was_noted(s, b):
+    """What small things lie in the browser may be another version's, or anybody's."""
+    p = opened(s, b)
+    for value in ("null", "5", "[]", '{"temperature": "x", "stop": 5, "thinking": {}}', "{"):
+        p.js("localStorage.clear(); for (const n of ['settings', 'system', 'draft', 'panel',"
+             " 'side', 'theme']) localStorage.setItem('tern.' + n, %s); true" % json.dumps(value))
+        p.go(f"http://127.0.0.1:{s.port}/")
+        p.reload()
+        p.wait("document.querySelector('.empty dl')")
+        script(p, [{"content": "hi"}])
+        say(p, "hello")
+        assert last(p) == "hi" and p.js("JSON.stringify(asked.messages)") == \
+            '[{"role":"user","content":"hello"}]', value
+        fine(s, p)
+    p.js("localStorage.clear(); true")
+    p.close()
+
+
 # --- hostile output ---
 
 def listener():

@@ -505,12 +505,12 @@ function frame() {
     if (store.noted('side', false))
         app.classList.add('narrow-side');
     if (innerWidth > 1100)
-        tab = ['settings', 'machine'].includes(store.noted('panel', null))
-            ? store.noted('panel', null) : null;
+        tab = ['settings', 'machine'].includes(store.noted('panel', ''))
+            ? store.noted('panel', '') : null;
 }
 
 function composer() {
-    input.value = store.noted('draft', '') || '';
+    input.value = store.noted('draft', '');
     input.addEventListener('input', () => {
         store.note('draft', input.value.slice(0, 100000));
         drawComposer();

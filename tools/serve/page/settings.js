@@ -20,8 +20,6 @@ const FIELDS = [
 
 let values = store.noted('settings', {});
 let given = {}; /* the server's own */
-if (!values || typeof values !== 'object')
-    values = {};
 
 /* The part of a request that the settings are. */
 function request() {

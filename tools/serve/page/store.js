@@ -122,10 +122,12 @@ function note(name, value) {
     }
 }
 
+/* What is noted, if it is of the kind that is wanted: it may be another version's. */
 function noted(name, otherwise) {
     try {
-        const text = localStorage.getItem('tern.' + name);
-        return text === null ? otherwise : JSON.parse(text);
+        const value = JSON.parse(localStorage.getItem('tern.' + name));
+        return typeof value === typeof otherwise && value !== null && !Array.isArray(value)
+            ? value : otherwise;
     } catch {
         return otherwise;
     }
