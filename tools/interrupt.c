@@ -2,12 +2,13 @@
 
 #include "platform/os/host.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupted, survives, ends;
+static _Atomic int interrupted, survives, ends; /* two threads may have a signal each at once */
 static void (*tell_other)(void);
 static _Atomic(const char *) unfinished;
 
@@ -22,11 +23,12 @@ static void die(int number)
 
 static void on_interrupt(int number)
 {
-    if (!survives && interrupted >= (tell_other ? 2 : 1))
+    const int error = errno; /* of whatever was interrupted */
+    if (interrupted++ >= (tell_other ? 2 : 1) && !survives)
         die(number);
-    interrupted++;
     if (tell_other)
         tell_other();
+    errno = error;
 }
 
 static void catch(int number, void (*handler)(int))
