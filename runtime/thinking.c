@@ -148,10 +148,10 @@ size_t tern_thinking_read(struct tern_thinking *t, const char *bytes, size_t n)
 
 bool tern_thinking_is_on(const struct tern_thinking *t)
 {
-    return t->state == TERN_THINKING_IN || t->forcing;
+    return t->state == TERN_THINKING_IN;
 }
 
 bool tern_thinking_is_over(const struct tern_thinking *t)
 {
-    return t->state == TERN_THINKING_OVER && !t->forcing;
+    return t->state == TERN_THINKING_OVER;
 }

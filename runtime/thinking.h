@@ -13,7 +13,7 @@ enum tern_thinking_state {
 };
 
 /* Of one sequence. at: how much of the tag that is looked for the text ends with; all of the
- * closing one behind it, 0 where the text began otherwise. */
+ * closing one behind it, 0 where the text began otherwise. forcing: only while it is IN. */
 struct tern_thinking {
     uint8_t state, n_open, n_close, n_end, at, n_forced;
     bool begins_in, limited, forcing;
