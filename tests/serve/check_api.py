@@ -437,6 +437,9 @@ def plans_all_of_it(_):
     for more in (["--slot-save-path", "."], ["--connections", "1000"], ["--queue", "600"],
                  ["--max-body", "4M"], ["--pooling", "mean"], ["--sequences", "9"]):
         assert plan("-c", "512", *more)["process_bytes"] > least["process_bytes"], more
+    # Of a body: four times in the HTTP layer, and more than that in what is made of it.
+    grown = plan("-c", "512", "--max-body", "4M")["process_bytes"] - least["process_bytes"]
+    assert grown > 2 * 4 * (3 << 20), grown
 
 
 TESTS = [lets_nothing_end_before_min_tokens, goes_on_in_a_grammar_until_min_tokens,
