@@ -226,7 +226,8 @@ tern_status tern_saved_write(tern_engine *e, tern_seq seq, tern_bytes note, tern
     if (status)
         return status;
     expect(e, s, note.size, &h);
-    struct saving w = {.e = e, .seq = seq, .sink = sink, .at = h.head_bytes, .hash = tern_hash_begin()};
+    struct saving w = {.e = e, .seq = seq, .sink = sink, .at = h.head_bytes,
+                       .hash = tern_hash_begin()};
     for (uint32_t g = 0; !status && g < h.n_groups; g++)
         status = emit_blocks(&w, s, g, &h.groups[g], scratch.data);
     h.tail_hash = tern_hash_end(&w.hash);

@@ -18,24 +18,6 @@
 
 static struct tern_server server;
 
-/* A context that was not asked for is one that fits into the memory that is free. */
-static bool plan(struct tern_server *s)
-{
-    enum { LEAST = 512 };
-    tern_limits limits = tern_serve_limits(s->settings, s->session.model);
-    if (!tern_session_plan(&s->session, &limits))
-        return false;
-    const uint64_t have = tern_os_memory_free() / 10 * 9;
-    while (s->settings->n_ctx == 0 && s->session.plan.limits.n_ctx > LEAST &&
-           tern_session_engine_bytes(&s->session.plan) +
-                   tern_serve_bytes(s->settings, &s->session) > have) {
-        limits.n_ctx = s->session.plan.limits.n_ctx / 2;
-        if (!tern_session_plan(&s->session, &limits))
-            return false;
-    }
-    return true;
-}
-
 static const char *name_of(const struct tern_settings *s)
 {
     const char *slash = strrchr(s->model, '/');
@@ -251,7 +233,7 @@ static int run(const struct tern_settings *settings)
         tern_session_report(&s->session);
     else if (!tern_serve_pooling(settings, s->session.model, &s->pooling, line))
         refuse(1, line);
-    else if (!plan(s))
+    else if (!tern_serve_plan(settings, &s->session))
         tern_session_report(&s->session);
     else
         code = serve(s, port);

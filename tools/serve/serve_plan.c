@@ -117,3 +117,19 @@ uint64_t tern_serve_bytes(const struct tern_settings *s, const struct tern_sessi
            (s->slot_save_path ? tern_keep_bytes(session) : 0) +
            (uint64_t)l->n_seqs * GRAMMAR + n_threads * TERN_SERVE_STACK;
 }
+
+bool tern_serve_plan(const struct tern_settings *s, struct tern_session *session)
+{
+    enum { LEAST = 512 };
+    tern_limits limits = tern_serve_limits(s, session->model);
+    if (!tern_session_plan(session, &limits))
+        return false;
+    const uint64_t have = tern_os_memory_free() / 10 * 9;
+    while (s->n_ctx == 0 && session->plan.limits.n_ctx > LEAST &&
+           tern_session_engine_bytes(&session->plan) + tern_serve_bytes(s, session) > have) {
+        limits.n_ctx = session->plan.limits.n_ctx / 2;
+        if (!tern_session_plan(session, &limits))
+            return false;
+    }
+    return true;
+}

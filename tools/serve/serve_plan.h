@@ -21,4 +21,8 @@ uint64_t tern_serve_bytes(const struct tern_settings *s, const struct tern_sessi
 extern const struct tern_option tern_serve_other_names[], tern_serve_as_it_is[],
     tern_serve_of_requests[], tern_serve_never[];
 
+/* Plans the session by the limits. A context that was not asked for is one that fits into the
+ * memory that is free. */
+bool tern_serve_plan(const struct tern_settings *s, struct tern_session *session);
+
 #endif
