@@ -12,19 +12,23 @@
 #include "platform/cpu/x86/ahead_x86.h"
 #include "platform/cpu/x86/x86.h"
 
-enum { FLOAT_ROWS = 6, STEP = 4 /* panels */ };
+enum {
+    FLOAT_ROWS = 6, STEP = 4, /* panels */
+    AHEAD_COLS = 8, /* between one asking and the next */
+};
 
 /* --- codes ---
  *
- * Queries are laid out first as the sums take them, so that a row's next four numbers lie at a
- * constant distance. Codes of 8 bits are widened to 16 for all rows: two multiplications an
+ * Queries are laid out first as the sums take them, so that those of all rows lie at constant
+ * distances. Codes of 8 bits are widened to 16 for all rows: two multiplications an
  * instruction then need no work on the signs, which would take the same ports. Of 4 k of a token
  * the even two and the odd two are pairs; sums of integers know no order. A query's pair, once in
  * all lanes, serves both halves of a panel. */
 
 enum { MAX_ROWS = 6, MAX_GROUPS = 4 };
 
-/* Rows row .. row + n - 1: q[sub][16][n] pairs of 16 bits, or [sub][8][n] times 4 bytes. */
+/* Rows row .. row + n - 1: q[sub][n], 8 pairs of 16 bits at even places and 8 at odd ones, or 32
+ * bytes. */
 struct group {
     size_t row, n;
     int32_t *q;
@@ -43,21 +47,27 @@ TERN_INLINE __m256i odd_bytes(__m256i x)
     return _mm256_srai_epi16(x, 8);
 }
 
+/* The same times 256, which is one step less. */
+TERN_INLINE __m256i even_raised(__m256i x)
+{
+    return _mm256_slli_epi16(x, 8);
+}
+
+TERN_INLINE __m256i odd_raised(__m256i x)
+{
+    return _mm256_and_si256(x, _mm256_set1_epi16(-256));
+}
+
 /* One block of 32 of one row. */
 static void pack_row(const struct group *g, const struct tern_acts *a, size_t sub, size_t i,
                      bool four)
 {
     const size_t at = (g->row + i) * a->n_blocks + sub;
     const __m256i q = load_256(a->q + TERN_SUB * at);
-    int32_t *to = g->q + sub * (four ? 8 : 16) * g->n + i;
-    int32_t runs[2][8];
-    _mm256_storeu_si256((__m256i *)(void *)runs[0], four ? q : even_bytes(q));
-    _mm256_storeu_si256((__m256i *)(void *)runs[1], odd_bytes(q));
-    for (size_t j = 0; j < TERN_SUB / 4; j++) {
-        to[(four ? j : 2 * j) * g->n] = runs[0][j];
-        if (!four)
-            to[(2 * j + 1) * g->n] = runs[1][j];
-    }
+    __m256i *to = (__m256i *)(void *)(g->q + (sub * g->n + i) * (four ? 8 : 16));
+    _mm256_storeu_si256(to, four ? q : even_bytes(q));
+    if (!four)
+        _mm256_storeu_si256(to + 1, odd_bytes(q));
     g->d[sub * g->n + i] = a->d[at];
     g->side[sub * g->n + i] = -8 * (a->sum[2 * at] + a->sum[2 * at + 1]);
 }
@@ -84,7 +94,8 @@ static size_t pack_queries(const struct tern_scores *s, bool four, struct group 
 }
 
 /* sum[half * n + i] of n rows: code * q over 32 k of 8 tokens. Codes of 4 bits have their zero
- * point not yet off, and eight of their products fit 16 bits. */
+ * point not yet off, and eight of their products fit 16 bits; sums of 8-bit ones are 256 times as
+ * large, within 2^27. */
 TERN_INLINE void dots(const uint8_t *w, const int32_t *q, bool four, int n, __m256i *sum)
 {
     const int n_runs = four ? 4 : 8;
@@ -92,15 +103,15 @@ TERN_INLINE void dots(const uint8_t *w, const int32_t *q, bool four, int n, __m2
     for (int i = 0; i < 2 * n; i++)
         sum[i] = _mm256_setzero_si256();
 #pragma GCC unroll 16
-    for (int j = 0; j < 2 * n_runs; j++, q += n) {
+    for (int j = 0; j < 2 * n_runs; j++) {
         const int run = four ? j % 4 : j / 2;
         const bool high = four ? j >= 4 : j % 2;
         __m256i x = load_256(w + 64 * run), y = load_256(w + 64 * run + 32);
-        x = four ? high ? high_nibbles(x) : low_nibbles(x) : high ? odd_bytes(x) : even_bytes(x);
-        y = four ? high ? high_nibbles(y) : low_nibbles(y) : high ? odd_bytes(y) : even_bytes(y);
+        x = four ? high ? high_nibbles(x) : low_nibbles(x) : high ? odd_raised(x) : even_raised(x);
+        y = four ? high ? high_nibbles(y) : low_nibbles(y) : high ? odd_raised(y) : even_raised(y);
 #pragma GCC unroll 6
         for (int i = 0; i < n; i++) {
-            const __m256i r = _mm256_set1_epi32(q[i]);
+            const __m256i r = _mm256_set1_epi32(q[four ? 8 * i + j : 16 * i + 8 * (j % 2) + j / 2]);
             if (four) {
                 sum[i] = in_order(_mm256_add_epi16(sum[i], _mm256_maddubs_epi16(x, r)));
                 sum[n + i] = in_order(_mm256_add_epi16(sum[n + i], _mm256_maddubs_epi16(y, r)));
@@ -135,6 +146,8 @@ TERN_INLINE void add_sums(const struct part *p, const __m256i *sum, bool first, 
             if (four)
                 x = _mm256_add_epi32(_mm256_madd_epi16(x, _mm256_set1_epi16(1)),
                                      _mm256_set1_epi32(p->side[i]));
+            else
+                x = _mm256_srai_epi32(x, 8);
             const __m256 y = _mm256_mul_ps(scales, _mm256_set1_ps(p->d[i]));
             const __m256 acc = first ? _mm256_setzero_ps() : _mm256_loadu_ps(to);
             const __m256 z = _mm256_fmadd_ps(_mm256_cvtepi32_ps(x), y, acc);
@@ -219,21 +232,23 @@ TERN_INLINE void float_rows(const struct tern_scores *s, size_t b, size_t row, s
 #pragma GCC unroll 6
         for (int i = 0; i < n; i++)
             acc[p][i][0] = acc[p][i][1] = _mm256_setzero_ps();
-    for (size_t k = 0; k < s->n_cols; k++) {
-        if (share && k % 8 == 0)
+    for (size_t k = 0; k < s->n_cols;) {
+        const size_t end = k + AHEAD_COLS < s->n_cols ? k + AHEAD_COLS : s->n_cols;
+        if (share)
             for (int p = 0; p < n_panels; p++)
-                look_ahead(s, b + (size_t)p, k / 8, share);
+                look_ahead(s, b + (size_t)p, k / AHEAD_COLS, share);
+        for (; k < end; k++)
 #pragma GCC unroll 4
-        for (int p = 0; p < n_panels; p++) {
-            const __m256 w0 = load_float(w[p], half), w1 = load_float(w[p] + 8 * bytes, half);
-            w[p] += TERN_PANEL_ROWS * bytes;
+            for (int p = 0; p < n_panels; p++) {
+                const __m256 w0 = load_float(w[p], half), w1 = load_float(w[p] + 8 * bytes, half);
+                w[p] += TERN_PANEL_ROWS * bytes;
 #pragma GCC unroll 6
-            for (int i = 0; i < n; i++) {
-                const __m256 y = _mm256_set1_ps(x[(size_t)i * stride + k]);
-                acc[p][i][0] = _mm256_fmadd_ps(w0, y, acc[p][i][0]);
-                acc[p][i][1] = _mm256_fmadd_ps(w1, y, acc[p][i][1]);
+                for (int i = 0; i < n; i++) {
+                    const __m256 y = _mm256_set1_ps(x[(size_t)i * stride + k]);
+                    acc[p][i][0] = _mm256_fmadd_ps(w0, y, acc[p][i][0]);
+                    acc[p][i][1] = _mm256_fmadd_ps(w1, y, acc[p][i][1]);
+                }
             }
-        }
     }
     const __m256 scale = _mm256_set1_ps(s->scale);
 #pragma GCC unroll 4
@@ -251,7 +266,7 @@ TERN_INLINE void float_rows(const struct tern_scores *s, size_t b, size_t row, s
 TERN_INLINE void float_panels(const struct tern_scores *s, size_t b, size_t end, size_t row,
                               bool half, int n)
 {
-    const size_t share = row ? 0 : ahead_share(s, (s->n_cols + 7) / 8);
+    const size_t share = row ? 0 : ahead_share(s, (s->n_cols + AHEAD_COLS - 1) / AHEAD_COLS);
     const int at_a_time = n == 1 ? 4 : n == 2 ? 2 : 1;
     for (; b + (size_t)at_a_time <= end; b += (size_t)at_a_time)
         float_rows(s, b, row, share, half, n, at_a_time);
