@@ -22,17 +22,9 @@ LONG = {"prompt": "the sea", "max_tokens": 29000, "ignore_eos": True, "stream": 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def begin(s, body):
-    c = s.socket()
-    text = json.dumps(body).encode()
-    c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
-              b"\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
-    return c
-
-
 def begin_and_read(s, body):
     """A stream that runs, since somebody reads it, until its socket is closed."""
-    c = begin(s, body)
+    c = s.begin(COMPLETIONS, body)
     assert c.recv(100).startswith(b"HTTP/1.1 200")
 
     def read():
@@ -70,13 +62,13 @@ def limit_descriptors(s, n):
 def gives_places_in_the_queue_to_those_who_are_there(_):
     """Clients that left hold none, also behind one that waits."""
     s = Server(tern, tiny / "llama-deep.gguf", "-c", 30000, "-np", 1, "--queue", 4)
-    runs, waits = begin_and_read(s, LONG), begin(s, LONG)
+    runs, waits = begin_and_read(s, LONG), s.begin(COMPLETIONS, LONG)
     for _ in range(8):
         time.sleep(0.02)
-        c = begin(s, LONG)
+        c = s.begin(COMPLETIONS, LONG)
         time.sleep(0.02)
         c.close()
-    new = begin(s, LONG)
+    new = s.begin(COMPLETIONS, LONG)
     new.settimeout(0.5)
     try:
         got = new.recv(100)
@@ -113,9 +105,9 @@ def takes_no_more_memory_than_a_request_has(s):
 
 def goes_on_where_descriptors_are_few(_):
     s = Server(tern, tiny / "llama-deep.gguf", "-c", 30000, "-np", 1)
-    runs, waits = begin_and_read(s, LONG), begin(s, LONG)
+    runs, waits = begin_and_read(s, LONG), s.begin(COMPLETIONS, LONG)
     limit_descriptors(s, 48)
-    left = [begin(s, LONG) for _ in range(30)]
+    left = [s.begin(COMPLETIONS, LONG) for _ in range(30)]
     time.sleep(0.2)
     [c.close() for c in left]
     time.sleep(0.1)

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 
+from asking import chat, completion
 from harness import run, tiny_model
 from server import Server
 
@@ -22,15 +23,6 @@ LONG = "The sea is wide and the light is old, and nobody comes. " * 20
 THINKS = ("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
           "{% if add_generation_prompt %}assistant: <think>\n{% endif %}"
           "{% if false %}</think>{% endif %}")
-
-
-def completion(**more):
-    return {"prompt": "the sea was", "max_tokens": 12, "temperature": 0, "ignore_eos": True, **more}
-
-
-def chat(text="what is the sea?", **more):
-    return {"messages": [{"role": "user", "content": text}], "max_tokens": 12, "temperature": 0,
-            "ignore_eos": True, **more}
 
 
 def cached(answer):

@@ -9,11 +9,11 @@ import pathlib
 import signal
 import socket
 import sys
-import threading
 import time
 import traceback
 
 from harness import Streams
+from asking import at_once
 from server import Server, receive
 
 tern, tiny = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -30,20 +30,6 @@ def body(i, **more):
     prompt = ("the sea is wide and " * (i % 3 * 9)) + f"{i} ships " * (1 + i % 11 * 4)
     return {"prompt": prompt, "max_tokens": 24, "temperature": 0.3 * (i % 4), "seed": i,
             "ignore_eos": True, "logprobs": 5, **more}
-
-
-def at_once(asks):
-    results = [None] * len(asks)
-
-    def run(i):
-        try:
-            results[i] = asks[i]()
-        except Exception:
-            results[i] = traceback.format_exc()
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(asks))]
-    [t.start() for t in threads]
-    [t.join() for t in threads]
-    return results
 
 
 def a_reply_has_the_same_bits_alone_among_31_others_and_after_a_restart():
@@ -108,23 +94,16 @@ def a_turn_of_a_conversation_computes_only_what_is_new():
     assert s.stop() == 0
 
 
-def begin(s, ask, timeout=60):
-    c = s.socket(timeout)
-    data = json.dumps(ask).encode()
-    c.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(data) + data)
-    return c
-
-
 def streams_keep_their_gap_beside_bad_clients():
     s = Server(tern, MODEL, "-c", 4096, "-np", 4, "--connections", 256)
     streams = Streams(s, 2)
     idle = [s.socket() for _ in range(200)]
     slow_writers = [s.socket() for _ in range(8)]
-    slow_readers = [begin(s, {"prompt": "a", "max_tokens": 3000, "stream": True,
-                              "ignore_eos": True}) for _ in range(2)]
+    endless = {"prompt": "a", "max_tokens": 3000, "stream": True, "ignore_eos": True}
+    slow_readers = [s.begin("/v1/completions", endless, 60) for _ in range(2)]
     for c in slow_readers:
         c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-    whole = begin(s, {"prompt": "the sea", "max_tokens": 5})
+    whole = s.begin("/v1/completions", {"prompt": "the sea", "max_tokens": 5}, 60)
     request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     answer = b""
     for i in range(30):  # a byte each and a byte from each, ten times a second
@@ -213,7 +192,7 @@ def it_ends_well_also_when_it_is_told_twice():
     """The second signal may come when all has ended but for the process."""
     for wait in (0, 0.001, 0.002, 0.004, 0.008, 0.016):
         s = Server(tern, MODEL, "-c", 1024, "--drain", 0)
-        c = begin(s, {"prompt": "a", "max_tokens": 1000, "stream": True})
+        c = s.begin("/v1/completions", {"prompt": "a", "max_tokens": 1000, "stream": True})
         c.recv(1)
         s.process.send_signal(signal.SIGTERM)
         time.sleep(wait)

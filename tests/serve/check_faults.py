@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 
+from asking import at_once, chat, completion
 from harness import run, tiny_model
 from server import Server, receive
 
@@ -25,29 +26,8 @@ TOOL = {"type": "function", "function": {"name": "look", "parameters": {
     "required": ["at"], "additionalProperties": False}}}
 
 
-def completion(**more):
-    return {"prompt": "the sea was", "max_tokens": 12, "temperature": 0, "ignore_eos": True, **more}
-
-
-def chat(**more):
-    return {"messages": [{"role": "user", "content": "what is the sea?"}], "max_tokens": 12,
-            "temperature": 0, "ignore_eos": True, **more}
-
-
 def lives(s):
     assert s.good(COMPLETIONS, completion())["usage"]["completion_tokens"] == 12
-
-
-def at_once(calls):
-    """Answers of calls that are made together."""
-    out = [None] * len(calls)
-
-    def call(i):
-        out[i] = calls[i]()
-    threads = [threading.Thread(target=call, args=(i,)) for i in range(len(calls))]
-    [t.start() for t in threads]
-    [t.join() for t in threads]
-    return out
 
 
 # --- the same bits [C11] ---

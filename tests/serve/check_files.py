@@ -39,14 +39,6 @@ def action(s, slot, what, name):
     return s.post(f"/slots/{slot}?action={what}", {"filename": name}, timeout=120)
 
 
-def begin_save(s, slot, name):
-    c = s.socket(60)
-    data = b'{"filename": "%s"}' % name.encode()
-    c.sendall(b"POST /slots/%d?action=save HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-              b"application/json\r\nContent-Length: %d\r\n\r\n" % (slot, len(data)) + data)
-    return c
-
-
 def wait_for_temporary(folder):
     """Until there is a file that is no one's yet."""
     end = time.monotonic() + 20
@@ -113,7 +105,7 @@ def who_leaves_in_the_middle_leaves_nothing(_):
         answer(s)
         slot = largest_slot(s)
         (folder / "kept").write_bytes(b"what was there")
-        c = begin_save(s, slot, "kept")
+        c = s.begin(f"/slots/{slot}?action=save", {"filename": "kept"}, 60)
         wait_for_temporary(folder)
         c.close()
         s.wait_idle()
@@ -146,7 +138,7 @@ def a_signal_in_the_middle_leaves_nothing_or_a_whole_file(_):
             folder = pathlib.Path(name)
             s = serve(folder, "--drain", drain)
             answer(s)
-            c = begin_save(s, largest_slot(s), "kept")
+            c = s.begin(f"/slots/{largest_slot(s)}?action=save", {"filename": "kept"}, 60)
             wait_for_temporary(folder)
             time.sleep(0.3)
             s.process.send_signal(signal.SIGTERM)

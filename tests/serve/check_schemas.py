@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 
+from asking import chat, completion
 from harness import run, tiny_model
 from server import Server
 
@@ -16,15 +17,6 @@ MODEL = tiny_model(tiny, "llama-q8_0.gguf")
 SCHEMA = {"type": "object", "required": ["a", "b"], "additionalProperties": False, "properties": {
     "a": {"enum": ["sea", "light"]},
     "b": {"type": "array", "items": {"type": "boolean"}, "minItems": 2, "maxItems": 2}}}
-
-
-def completion(**more):
-    return {"prompt": "the sea was", "max_tokens": 12, "temperature": 0, **more}
-
-
-def chat(**more):
-    return {"messages": [{"role": "user", "content": "what is the sea?"}], "max_tokens": 12,
-            "temperature": 0, "ignore_eos": True, **more}
 
 
 def gives_up_a_schema_whose_client_left(s):
@@ -38,11 +30,8 @@ def gives_up_a_schema_whose_client_left(s):
     assert status == 400 and answer["error"]["param"] == "json_schema", answer
     assert "at #/properties/k0: keyword 'pattern': more than" in answer["error"]["message"], answer
     assert took < 10, took
-    data = json.dumps(body(60)).encode()
     for _ in range(12):
-        with s.socket() as c:
-            c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-                      b"application/json\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+        with s.begin("/v1/completions", body(60)):
             time.sleep(0.02)
     start = time.time()
     s.good("/v1/completions", completion(max_tokens=1))

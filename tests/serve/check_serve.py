@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 
+from asking import chat, completion
 from harness import run
 from server import Server, receive
 
@@ -20,12 +21,8 @@ MODEL = tiny / "llama-q8_0.gguf"
 if not MODEL.exists():
     print("skipped: no small models (they need numpy)")
     sys.exit(77)
-LONG = {"prompt": "a", "max_tokens": 3000, "ignore_eos": True, "temperature": 0}
-
-
-def completion(**more):
-    return {"prompt": "the sea was", "max_tokens": 12, "temperature": 0, "ignore_eos": True,
-            **more}
+COMPLETIONS = "/v1/completions"
+LONG = {"prompt": "a", "max_tokens": 3000, "ignore_eos": True, "temperature": 0, "stream": True}
 
 
 # --- what is asked for ---
@@ -132,11 +129,6 @@ def is_held_to_grammars(s):
 
 
 # --- conversations ---
-
-def chat(**more):
-    return {"messages": [{"role": "user", "content": "what is the sea?"}], "max_tokens": 12,
-            "temperature": 0, "ignore_eos": True, **more}
-
 
 TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": {
     "type": "object", "properties": {"city": {"type": "string", "maxLength": 8}},
@@ -386,17 +378,9 @@ def finds_prefixes_again(s):
     assert s.good("/v1/completions", body)["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
 
 
-def begin_stream(s, body=LONG, path=b"/v1/completions"):
-    c = s.socket()
-    text = json.dumps({**body, "stream": True}).encode()
-    c.sendall(b"POST " + path + b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
-              b"\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
-    return c
-
-
 def ends_the_work_of_who_has_left(s):
     for how in ("close", "half", "reset", "whole"):
-        c = begin_stream(s)
+        c = s.begin(COMPLETIONS, LONG)
         if how == "whole":
             c.close()
             c = s.socket()
@@ -415,7 +399,7 @@ def ends_the_work_of_who_has_left(s):
             c.close()
         assert s.wait_idle() < 1, how
         c.close()
-    drops = [begin_stream(s) for _ in range(50)]
+    drops = [s.begin(COMPLETIONS, LONG) for _ in range(50)]
     [c.close() for c in drops]
     begun = time.monotonic()
     while s.post("/v1/completions", completion())[0] != 200:
@@ -427,7 +411,7 @@ def serves_others_beside_clients_that_dawdle(s):
     slow_heads = [s.socket() for _ in range(16)]
     readers = []
     for _ in range(3):
-        c = begin_stream(s)
+        c = s.begin(COMPLETIONS, LONG)
         c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         readers.append(c)
     times = []
@@ -446,8 +430,8 @@ def serves_others_beside_clients_that_dawdle(s):
 
 
 def tells_those_to_come_again_for_whom_there_is_no_room(s):
-    running = [begin_stream(s) for _ in range(4)]
-    waiting = [begin_stream(s) for _ in range(6)]
+    running = [s.begin(COMPLETIONS, LONG) for _ in range(4)]
+    waiting = [s.begin(COMPLETIONS, LONG) for _ in range(6)]
     time.sleep(0.3)
     status, headers, answer = s.post("/v1/completions", completion())
     assert status == 429 and headers["Retry-After"], (status, answer)
@@ -480,7 +464,7 @@ def keeps_nothing_of_what_has_ended(s):
                  lambda: s.events("/v1/completions", completion()),
                  lambda: s.post("/v1/completions", b"{"),
                  lambda: s.post("/v1/completions", completion(prompt="word " * 9000)),
-                 lambda: begin_stream(s).close(),
+                 lambda: s.begin(COMPLETIONS, LONG).close(),
                  lambda: s.post("/v1/completions", completion(grammar='root ::= "a"')),
                  lambda: s.post("/v1/completions", completion(n=4, logprobs=5))]
         kinds[i % len(kinds)]()
@@ -501,13 +485,13 @@ def keeps_nothing_of_what_has_ended(s):
 
 def ends_when_it_is_told_to(_):
     s = Server(tern, MODEL, "-c", 4096)
-    c = begin_stream(s, {**LONG, "max_tokens": 50})
+    c = s.begin(COMPLETIONS, {**LONG, "max_tokens": 50})
     time.sleep(0.05)
     s.process.send_signal(signal.SIGTERM)
     assert receive(c).endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
     assert s.stop() == 0
     s = Server(tern, MODEL, "-c", 4096, "--drain", 0)
-    cut = [begin_stream(s) for _ in range(6)]
+    cut = [s.begin(COMPLETIONS, LONG) for _ in range(6)]
     time.sleep(0.1)
     assert s.stop(signal.SIGINT, 5) == 0
     assert all(b"[DONE]" not in receive(c) for c in cut)

@@ -48,6 +48,13 @@ class Server:
                 pass
             return receive(s)
 
+    def begin(self, path, body, timeout=20):
+        """A socket on which a request was sent, and nothing read yet."""
+        s, text = self.socket(timeout), json.dumps(body).encode()
+        s.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                  b"Content-Length: %d\r\n\r\n" % (path.encode(), len(text)) + text)
+        return s
+
     def ask(self, method, path, body=None, headers=None, timeout=60):
         """Status, headers, and the body as JSON, or as text where it is none."""
         c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from server import Server, receive
+from server import Server
 
 CLIENTS = 8
 tern, tiny = sys.argv[1], pathlib.Path(sys.argv[2])
