@@ -59,6 +59,11 @@ void tern_preempt(struct tern_engine *e, struct tern_sequence *s)
     sch->n_preempted += s->running;
 }
 
+uint64_t tern_preemptions(const tern_engine *e)
+{
+    return e ? e->parts.scheduler.n_preempted : 0;
+}
+
 bool tern_schedule_evict(struct tern_engine *e)
 {
     struct tern_sequence *victim = NULL;

@@ -623,6 +623,9 @@ typedef enum tern_block_use {
 TERN_API bool tern_block_at(const tern_engine *engine, uint32_t pool, uint32_t i,
                             tern_block_use *use, uint32_t *window);
 
+/* How often a running sequence lost its blocks to another, and has to compute them again. */
+TERN_API uint64_t tern_preemptions(const tern_engine *engine);
+
 /* One step: a batch over the running sequences is scheduled, decoded and sampled. Writes up to
  * cap events and their number; what does not fit comes with the next calls, before new work.
  * TERN_AGAIN: no sequence is running. */

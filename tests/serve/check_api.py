@@ -434,11 +434,103 @@ def plans_all_of_it(_):
     assert grown > 2 * 4 * (3 << 20), grown
 
 
-TESTS = [lets_nothing_end_before_min_tokens, goes_on_in_a_grammar_until_min_tokens,
-         counts_tokens_of_reasoning,
-         says_of_a_response_that_it_was_cut, names_the_fields_of_infill, tells_how_far_a_prompt_is,
-         computes_the_new_tokens_of_a_turn_alone,
-         begins_with_what_was_warmed, is_not_ready_before_it_is_warm, keeps_slots_in_files,
-         says_what_it_cannot_honour, takes_what_is_so_anyway, plans_all_of_it]
+# --- figures ---
+
+def metrics(s):
+    """The samples by name and labels, read as Prometheus' text format says it, strictly."""
+    status, headers, text = s.ask("GET", "/metrics")
+    assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert text.endswith("\n")
+    samples, types, helped = {}, {}, {}
+    family = None
+    for line in text.split("\n")[:-1]:
+        if line.startswith("# HELP "):
+            family, told = re.fullmatch(r"# HELP (\S+) ([^\\]+)", line).groups()
+            assert family not in helped, line  # a family is in one piece
+            helped[family] = told
+        elif line.startswith("# TYPE "):
+            name, kind = re.fullmatch(r"# TYPE (\S+) (counter|gauge)", line).groups()
+            assert name == family and name not in types, line
+            assert (kind == "counter") == name.endswith("_total"), line
+            types[name] = kind
+        else:
+            name, labels, value = re.fullmatch(
+                r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{LABEL(?:,LABEL)*\})? ([0-9.e+-]+)'
+                .replace("LABEL", r'[a-z_]+="[^"\\]*"'), line).groups()
+            assert name == family and name in types, line
+            key = name + (labels or "")
+            assert key not in samples and float(value) >= 0, line
+            samples[key] = float(value)
+    assert set(types) == set(helped) == {k.split("{")[0] for k in samples}
+    return samples, types
+
+
+def figures_are_right_and_only_grow(_):
+    s = Server(tern, MODEL, "-np", 2, "-c", 2048, "--kv-tokens", 2048, "--queue", 3)
+    before, types = metrics(s)
+    n = lambda name: now["tern_" + name] - before["tern_" + name]
+    blocks = lambda use: now[f'tern_kv_blocks{{window="0",use="{use}"}}']
+
+    def look(after_idle=True):
+        if after_idle:
+            s.wait_idle()
+        now, _ = metrics(s)
+        for name, value in before.items():
+            assert types[name.split("{")[0]] == "gauge" or now[name] >= value, name
+        return now
+
+    assert all(v == 0 for k, v in before.items() if not k.startswith(
+        ("tern_kv_blocks", "tern_connections", "tern_requests_busy", "tern_http"))), before
+    prompt = list(range(5, 105))
+    for _ in range(2):
+        s.good("/v1/completions", completion(prompt=prompt, max_tokens=7))
+    now = look()
+    assert n("requests_total") == 2 and n("prompt_tokens_total") == 200
+    assert n("prompt_tokens_cached_total") == 96 and n("generated_tokens_total") == 14
+    assert n("steps_total") >= 14 and n("step_seconds_total") > 0 and n("preemptions_total") == 0
+    assert now["tern_sequences_running"] == now["tern_requests_waiting"] == 0
+    assert blocks("used") == blocks("shared") == 0 and blocks("kept") >= 6
+    assert blocks("free") + blocks("kept") == 128
+    before = now
+    # Answers by their class; what is refused is no request for text.
+    assert s.post("/v1/completions", completion(n=0))[0] == 400
+    assert s.ask("GET", "/nowhere")[0] == 404
+    assert s.good("/tokenize", {"content": "a"})
+    now = look()
+    assert n('http_responses_total{code="4xx"}') == 2
+    assert n('http_responses_total{code="5xx"}') == 0
+    assert n('http_responses_total{code="2xx"}') >= 2 and n("requests_total") == 0
+    before = now
+    # Two run, the third waits; together they want more than the pool has.
+    asked = [threading.Thread(target=s.good, args=("/v1/completions", completion(
+        prompt=[9 + i] * 800, max_tokens=1100))) for i in range(2)]
+    [t.start() for t in asked]
+    while s.metric("sequences_running") < 2:
+        assert any(t.is_alive() for t in asked)
+    asked.append(threading.Thread(target=s.good, args=("/v1/completions", completion())))
+    asked[-1].start()
+    seen = set()
+    while any(t.is_alive() for t in asked):
+        now = look(after_idle=False)
+        seen.add((now["tern_sequences_running"], now["tern_requests_waiting"]))
+    now = look()
+    assert n("generated_tokens_total") == 2212 and n("preemptions_total") >= 1, now
+    assert (2, 1) in seen and max(r for r, _ in seen) == 2, seen
+    # Several choices of one prompt: its tokens count once, and each generated one.
+    before = now
+    s.good("/v1/completions", completion(prompt=prompt, max_tokens=4, n=3))
+    now = look()
+    assert n("prompt_tokens_total") == 100 and n("generated_tokens_total") == 12
+    assert n("requests_total") == 1
+    assert s.stop() == 0
+
+
+TESTS = [figures_are_right_and_only_grow, lets_nothing_end_before_min_tokens,
+         goes_on_in_a_grammar_until_min_tokens, counts_tokens_of_reasoning,
+         says_of_a_response_that_it_was_cut, names_the_fields_of_infill,
+         tells_how_far_a_prompt_is, computes_the_new_tokens_of_a_turn_alone,
+         begins_with_what_was_warmed, is_not_ready_before_it_is_warm,
+         keeps_slots_in_files, says_what_it_cannot_honour, takes_what_is_so_anyway,
+         plans_all_of_it]
 server = Server(tern, MODEL, "-c", 2048, "--chunk", 64, "--chat-template", "chatml")
 sys.exit(run(TESTS, server, sys.argv[3:]) > 0)

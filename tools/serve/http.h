@@ -100,6 +100,9 @@ void tern_http_close(struct tern_http *h);
 
 /* For figures: connections open, of them with an exchange under way. */
 void tern_http_count(struct tern_http *h, uint32_t *n_open, uint32_t *n_busy);
+/* Answers that have ended, by the hundreds of their status. */
+enum { TERN_HTTP_CLASSES = 6 };
+void tern_http_answers(struct tern_http *h, uint64_t out[TERN_HTTP_CLASSES]);
 
 /* The pool, for what a server keeps until it is sent; and whether it may keep more
  * of what is not short; who is slow is made to give some back meanwhile. */

@@ -60,6 +60,7 @@ struct tern_http {
     struct pollfd *polls;         /* [n_used + 2] */
     uint32_t n_used;
     _Atomic uint32_t n_open, n_busy; /* for figures */
+    uint64_t n_answers[TERN_HTTP_CLASSES];
     uint64_t deaf_until_ns;       /* nobody is accepted; 0: they are */
     int listener, wake_in, wake_out; /* the two are a pipe */
     _Atomic bool pressed;         /* for memory: the loop was woken */

@@ -218,6 +218,13 @@ void tern_http_count(struct tern_http *h, uint32_t *n_open, uint32_t *n_busy)
     *n_busy = atomic_load(&h->n_busy);
 }
 
+void tern_http_answers(struct tern_http *h, uint64_t out[TERN_HTTP_CLASSES])
+{
+    pthread_mutex_lock(&h->lock);
+    memcpy(out, h->n_answers, sizeof h->n_answers);
+    pthread_mutex_unlock(&h->lock);
+}
+
 struct tern_blocks *tern_http_blocks(struct tern_http *h)
 {
     return &h->pool;

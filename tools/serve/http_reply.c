@@ -163,6 +163,7 @@ void tern_http_end(struct tern_http_exchange *x)
     pthread_mutex_lock(&h->lock);
     if (x->answer == TERN_HTTP_OPEN)
         x->status = 500;
+    h->n_answers[x->status / 100 % TERN_HTTP_CLASSES]++;
     x->answer = TERN_HTTP_ENDED;
     list(x);
     pthread_mutex_unlock(&h->lock);

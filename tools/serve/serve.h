@@ -159,8 +159,9 @@ enum tern_pooling { TERN_POOLING_NONE, TERN_POOLING_LAST, TERN_POOLING_MEAN };
 
 /* Counted for /metrics and /slots; written by the engine's thread alone. */
 struct tern_counts {
-    _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, steps;
-    _Atomic uint32_t running, waiting;
+    _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, steps, preemptions;
+    _Atomic uint32_t running;
+    _Atomic bool opening; /* of a request not all choices run yet */
     _Atomic uint64_t busy_ns;
 };
 
@@ -174,7 +175,8 @@ struct tern_served {
     _Atomic uint32_t n_tokens;
 };
 
-/* The KV pools as the engine's thread saw them last, for the page; see serve_pool.c. */
+/* The KV pools as the engine's thread saw them last, for the page and /metrics; see
+ * serve_pool.c. */
 enum { TERN_POOL_GROUPS = 4, TERN_POOL_CELLS = 4096 };
 struct tern_pool_view {
     uint32_t n_blocks, window, each; /* each: blocks of a cell */
@@ -184,6 +186,7 @@ struct tern_pool_view {
 struct tern_pool_watch {
     pthread_mutex_t lock;
     _Atomic uint64_t asked_ns;
+    uint64_t looked_ns;
     struct tern_pool_view views[TERN_POOL_GROUPS];
 };
 

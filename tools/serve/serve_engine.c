@@ -388,6 +388,7 @@ static bool step(struct tern_stepper *e)
     learn(e, rows_computed(e, &n_after) - before, n_generate, ns);
     atomic_fetch_add(&e->s->counts.busy_ns, ns);
     atomic_fetch_add(&e->s->counts.steps, 1);
+    atomic_store(&e->s->counts.preemptions, tern_preemptions(e->s->session.engine));
     tell_progress(e);
     for (size_t i = 0; i < n; i++)
         take_event(e, &events[i]);
@@ -408,6 +409,7 @@ static void fail_all(struct tern_stepper *e)
 
 static void step_all(struct tern_stepper *e)
 {
+    atomic_store(&e->s->counts.opening, e->opening != NULL);
     if (e->n_running && !step(e)) {
         fail_all(e);
         e->lost = tern_engine_error(e->s->session.engine)->status == TERN_DEVICE_LOST;

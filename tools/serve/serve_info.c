@@ -165,34 +165,93 @@ void tern_slots_now(struct tern_server *s, struct tern_http_exchange *x)
     end(x, o);
 }
 
-static void put_metric(struct tern_out *o, const char *name, const char *type, const char *help,
-                       double value)
+struct metric { const char *name, *type, *help; };
+
+/* labels: as they stand between braces, or "". */
+static void put_value(struct tern_out *o, const struct metric *m, const char *labels, double value)
 {
-    tern_out_print(o, "# HELP tern_%s %s\n# TYPE tern_%s %s\ntern_%s %.17g\n", name, help, name,
-                   type, name, value);
+    tern_out_print(o, "tern_%s%s %.17g\n", m->name, labels, value);
+}
+
+static void put_family(struct tern_out *o, const struct metric *m)
+{
+    tern_out_print(o, "# HELP tern_%s %s\n# TYPE tern_%s %s\n", m->name, m->help, m->name,
+                   m->type);
+}
+
+static void put_metric(struct tern_out *o, struct metric m, double value)
+{
+    put_family(o, &m);
+    put_value(o, &m, "", value);
+}
+
+static void put_answers(struct tern_server *s, struct tern_out *o)
+{
+    static const struct metric m = {"http_responses_total", "counter",
+                                    "Answers that have ended, by the class of their status."};
+    static const char *const labels[] = {"{code=\"2xx\"}", "{code=\"3xx\"}", "{code=\"4xx\"}",
+                                         "{code=\"5xx\"}"};
+    uint64_t n[TERN_HTTP_CLASSES];
+    tern_http_answers(s->http, n);
+    put_family(o, &m);
+    for (int i = 0; i < 4; i++)
+        put_value(o, &m, labels[i], (double)n[i + 2]);
+}
+
+static void put_blocks(struct tern_server *s, struct tern_out *o)
+{
+    static const struct metric m = {"kv_blocks", "gauge", "Blocks of 16 tokens by use, as seen "
+                                    "within the last second; window: tokens that a layer sees, "
+                                    "0 for all."};
+    static const char *const uses[] = {"free", "kept", "used", "shared"};
+    char labels[64];
+    pthread_mutex_lock(&s->pool.lock);
+    if (s->pool.views[0].n_blocks) /* looked at once */
+        put_family(o, &m);
+    for (int g = 0; g < TERN_POOL_GROUPS && s->pool.views[g].n_blocks; g++)
+        for (int use = 0; use < 4; use++) {
+            snprintf(labels, sizeof labels, "{window=\"%u\",use=\"%s\"}",
+                     s->pool.views[g].window, uses[use]);
+            put_value(o, &m, labels, s->pool.views[g].n[use]);
+        }
+    pthread_mutex_unlock(&s->pool.lock);
+}
+
+static uint32_t n_waiting(struct tern_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    const uint32_t n = s->raw.n + s->cooked.n + atomic_load(&s->counts.opening);
+    pthread_mutex_unlock(&s->lock);
+    return n;
 }
 
 void tern_metrics_now(struct tern_server *s, struct tern_http_exchange *x)
 {
     uint32_t n_open, n_busy;
-    const struct tern_counts *n = &s->counts;
+    struct tern_counts *n = &s->counts;
+    const struct { struct metric m; _Atomic uint64_t *value; double unit; } rows[] = {
+        {{"requests_total", "counter", "Requests for text that have ended."}, &n->requests, 1},
+        {{"prompt_tokens_total", "counter", "Tokens of their prompts."}, &n->prompt_tokens, 1},
+        {{"prompt_tokens_cached_total", "counter", "Of these, found by their prefix."},
+         &n->cached_tokens, 1},
+        {{"generated_tokens_total", "counter", "Tokens generated."}, &n->generated_tokens, 1},
+        {{"steps_total", "counter", "Steps of the engine."}, &n->steps, 1},
+        {{"step_seconds_total", "counter", "Time spent in them."}, &n->busy_ns, 1e-9},
+        {{"preemptions_total", "counter", "How often a sequence lost its blocks to another."},
+         &n->preemptions, 1},
+    };
     tern_http_count(s->http, &n_open, &n_busy);
     struct tern_out *o = begin(s, x, 200, "text/plain; version=0.0.4");
-    put_metric(o, "requests_total", "counter", "Requests for text that have ended.",
-               (double)atomic_load(&n->requests));
-    put_metric(o, "prompt_tokens_total", "counter", "Tokens of their prompts.",
-               (double)atomic_load(&n->prompt_tokens));
-    put_metric(o, "prompt_tokens_cached_total", "counter", "Of these, found by their prefix.",
-               (double)atomic_load(&n->cached_tokens));
-    put_metric(o, "generated_tokens_total", "counter", "Tokens generated.",
-               (double)atomic_load(&n->generated_tokens));
-    put_metric(o, "steps_total", "counter", "Steps of the engine.",
-               (double)atomic_load(&n->steps));
-    put_metric(o, "step_seconds_total", "counter", "Time spent in them.",
-               (double)atomic_load(&n->busy_ns) * 1e-9);
-    put_metric(o, "sequences_running", "gauge", "Sequences that are worked on.",
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        put_metric(o, rows[i].m, (double)atomic_load(rows[i].value) * rows[i].unit);
+    put_answers(s, o);
+    put_metric(o, (struct metric){"sequences_running", "gauge", "Sequences that are worked on."},
                atomic_load(&n->running));
-    put_metric(o, "connections", "gauge", "Connections that are open.", n_open);
-    put_metric(o, "requests_busy", "gauge", "Of these, that wait for an answer's end.", n_busy);
+    put_metric(o, (struct metric){"requests_waiting", "gauge",
+                                  "Requests for text of which nothing runs yet."}, n_waiting(s));
+    put_blocks(s, o);
+    put_metric(o, (struct metric){"connections", "gauge", "Connections that are open."}, n_open);
+    put_metric(o, (struct metric){"requests_busy", "gauge",
+                                  "Of these, that wait for an answer's end."}, n_busy);
     end(x, o);
 }

@@ -1,8 +1,9 @@
 /* serve_pool.c: what the page's pictures are drawn from: the blocks of the KV pool, and counts.
  *
  * The pools are the engine's, and change within its steps. So the engine looks at them between two
- * steps, while somebody asks, and before it sleeps; the loop tells what was seen last. A pool of
- * many blocks is told in cells of several: a cell shows the use that most is made of. */
+ * steps, each time while somebody draws them and once a second otherwise, and before it sleeps; the
+ * loop tells what was seen last. A pool of many blocks is told in cells of several: a cell shows
+ * the use that most is made of. */
 #include "tools/serve/endpoints.h"
 
 #include "platform/os/host.h"
@@ -30,9 +31,11 @@ static void look(const tern_engine *engine, uint32_t pool, struct tern_pool_view
 
 void tern_pool_look(struct tern_server *s, bool sleeps)
 {
-    const uint64_t asked = atomic_load(&s->pool.asked_ns);
-    if (!sleeps && tern_os_now_ns() - asked > WATCHED_S * UINT64_C(1000000000))
+    static const uint64_t second = 1000000000;
+    const uint64_t now = tern_os_now_ns(), asked = atomic_load(&s->pool.asked_ns);
+    if (!sleeps && now - asked > WATCHED_S * second && now - s->pool.looked_ns < second)
         return;
+    s->pool.looked_ns = now;
     pthread_mutex_lock(&s->pool.lock);
     for (uint32_t g = 0; g < TERN_POOL_GROUPS; g++)
         look(s->session.engine, g, &s->pool.views[g]);
