@@ -7,6 +7,7 @@ import os
 import pathlib
 import resource
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -184,6 +185,24 @@ def goes_on_where_files_may_not_grow(_):
         assert s.post("/slots/0?action=restore", {"filename": "a"})[0] == 200 and s.stop() == 0
 
 
+def takes_keys_that_can_be_given(_):
+    path = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / f"keys-{os.getpid()}"
+    path.write_bytes(b"\xef\xbb\xbffirst\r\n  second one \t\n\nlast")
+    s = Server(tern, MODEL, "-c", 256, "--api-key-file", path)
+    for key, status in (("first", 200), ("second one", 200), ("last", 200), ("second", 401),
+                        ("\xef\xbb\xbffirst", 401), ("", 401)):
+        got = s.ask("GET", "/v1/models", headers={"Authorization": "Bearer " + key})[0]
+        assert got == status, (key, got)
+    assert s.stop() == 0
+    for text, named in (("secret\n".encode("utf-16"), "control"), (b"a\0b\n", "control"),
+                        (b"# of the office\nsecret\n", "#"), (b" \n\r\n", "no key")):
+        path.write_bytes(text)
+        done = subprocess.run([tern, "serve", MODEL, "--port", "0", "--api-key-file", path],
+                              capture_output=True, text=True, timeout=20)
+        assert done.returncode == 1 and named in done.stderr, (text, done)
+    path.unlink()
+
+
 def bounds_trailers(s):
     head = (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n11\r\n{\"content\":\"abc\"}\r\n0\r\n")
@@ -210,7 +229,8 @@ def names_the_methods_that_a_path_has(s):
 TESTS = [gives_places_in_the_queue_to_those_who_are_there, takes_no_more_memory_than_a_request_has,
          goes_on_where_descriptors_are_few, cuts_off_who_takes_nothing_before_others,
          tells_at_once_who_is_one_too_many, blames_who_forbids_all_tokens,
-         goes_on_where_files_may_not_grow, bounds_trailers, names_the_methods_that_a_path_has]
+         goes_on_where_files_may_not_grow, takes_keys_that_can_be_given, bounds_trailers,
+         names_the_methods_that_a_path_has]
 
 if __name__ == "__main__":
     server = Server(tern, MODEL, "-c", 2048, "-np", 2, "--chat-template", "chatml")

@@ -16,6 +16,12 @@
 
 /* --- keys --- */
 
+static bool fail(char line[TERN_ARGS_LINE], const char *what)
+{
+    snprintf(line, TERN_ARGS_LINE, "%s", what);
+    return false;
+}
+
 static bool add_key(struct tern_server *s, const char *at, size_t n, char line[TERN_ARGS_LINE])
 {
     while (n && strchr(" \t\r", at[n - 1]))
@@ -26,6 +32,12 @@ static bool add_key(struct tern_server *s, const char *at, size_t n, char line[T
     }
     if (n == 0)
         return true;
+    /* Nobody could ever give such a key, or everybody could. */
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)at[i] < ' ' || at[i] == 0x7f)
+            return fail(line, "keys: one has a control character (is the file text, in UTF-8?)");
+    if (at[0] == '#')
+        return fail(line, "keys: one begins with #; there are no comments beside keys");
     if (s->n_keys == TERN_SERVE_KEYS) {
         snprintf(line, TERN_ARGS_LINE, "keys: more than %d", TERN_SERVE_KEYS);
         return false;
@@ -60,8 +72,14 @@ bool tern_guard_read_keys(struct tern_server *s, char line[TERN_ARGS_LINE])
     if (!s->settings->api_key_file)
         return true;
     const struct tern_settings file = {.file = s->settings->api_key_file};
+    static const char mark[] = "\xef\xbb\xbf"; /* some editors begin with it */
     struct tern_prompt text; /* stays: the keys lie there */
-    if (!tern_prompt_read(&text, &file, NULL, 0, line) || !add_keys(s, text.text, '\n', line))
+    if (!tern_prompt_read(&text, &file, NULL, 0, line))
+        return false;
+    tern_text keys = text.text;
+    if (keys.size >= 3 && memcmp(keys.data, mark, 3) == 0)
+        keys = (tern_text){keys.data + 3, keys.size - 3};
+    if (!add_keys(s, keys, '\n', line))
         return false;
     if (s->n_keys == 0)
         snprintf(line, TERN_ARGS_LINE, "--api-key-file: there is no key in it");
