@@ -218,6 +218,22 @@ def bounds_trailers(s):
         assert got.count(b"HTTP/1.1 ") == 1, (trailers[:20], got)
 
 
+def takes_targets_that_name_it(s):
+    for target, host, status in ((b"http://localhost/health", b"localhost", b"200"),
+                                 (b"HTTP://LocalHost:8/health?x=1", b"localhost:8", b"200"),
+                                 (b"http://evil.example/health", b"localhost", b"400"),
+                                 (b"http://localhost/health", b"evil.example", b"400"),
+                                 (b"http://evil.example/health", b"evil.example", b"403"),
+                                 (b"http://localhost.evil/health", b"localhost", b"400"),
+                                 (b"http://x@localhost/health", b"localhost", b"400"),
+                                 (b"https://localhost/health", b"localhost", b"400"),
+                                 (b"http://localhost", b"localhost", b"400"),
+                                 (b"http:///health", b"localhost", b"400"),
+                                 (b"http://localhost//health", b"localhost", b"404")):
+        got = s.raw(b"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (target, host))
+        assert got.startswith(b"HTTP/1.1 " + status), (target, host, got)
+
+
 def names_the_methods_that_a_path_has(s):
     for method, path, allow in (("POST", "/health", "GET, HEAD"), ("PUT", COMPLETIONS, "POST"),
                                 ("HEAD", CHATS, "POST"), ("GET", "/slots/0", "POST"),
@@ -230,7 +246,7 @@ TESTS = [gives_places_in_the_queue_to_those_who_are_there, takes_no_more_memory_
          goes_on_where_descriptors_are_few, cuts_off_who_takes_nothing_before_others,
          tells_at_once_who_is_one_too_many, blames_who_forbids_all_tokens,
          goes_on_where_files_may_not_grow, takes_keys_that_can_be_given, bounds_trailers,
-         names_the_methods_that_a_path_has]
+         takes_targets_that_name_it, names_the_methods_that_a_path_has]
 
 if __name__ == "__main__":
     server = Server(tern, MODEL, "-c", 2048, "-np", 2, "--chat-template", "chatml")

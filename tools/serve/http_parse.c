@@ -128,6 +128,19 @@ static int check_headers(struct tern_http_conn *c, bool *expects)
     return 0;
 }
 
+/* A target that names its server, as proxies are sent: what is behind the name, if that is the one
+ * that Host has; otherwise it stays, and is no path. */
+static tern_text without_server(const struct tern_http_exchange *x)
+{
+    static const char scheme[] = "http://";
+    const tern_text host = tern_http_header(x, "host");
+    const size_t n = sizeof scheme - 1 + host.size;
+    const bool ours = host.size && x->path.size > n && x->path.data[n] == '/' &&
+                      strncasecmp(x->path.data, scheme, sizeof scheme - 1) == 0 &&
+                      strncasecmp(x->path.data + sizeof scheme - 1, host.data, host.size) == 0;
+    return ours ? (tern_text){x->path.data + n, x->path.size - n} : x->path;
+}
+
 static int on_head(llhttp_t *p)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -140,6 +153,7 @@ static int on_head(llhttp_t *p)
         return refuse(c, 505, "HTTP/1.1 and HTTP/1.0 are understood");
     if (check_headers(c, &expects))
         return -1;
+    x->path = without_server(x);
     if (x->path.size == 0 || x->path.data[0] != '/')
         return refuse(c, 400, "the request's target is no path");
     const char *mark = memchr(x->path.data, '?', x->path.size);
