@@ -7,6 +7,7 @@
  * asking first. With keys, a page that has none gets nowhere, whatever it is called. */
 #include "tools/prompt.h"
 #include "tools/serve/serve.h"
+#include "tools/serve/serve_keys.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -86,20 +87,6 @@ bool tern_guard_read_keys(struct tern_server *s, char line[TERN_ARGS_LINE])
     return s->n_keys > 0;
 }
 
-/* All bytes of all keys are compared, whatever was found before. */
-static bool is_key(const struct tern_server *s, tern_text given)
-{
-    unsigned found = 0;
-    for (uint32_t i = 0; i < s->n_keys; i++) {
-        const tern_text key = s->keys[i];
-        unsigned differ = key.size != given.size;
-        for (size_t k = 0; k < key.size; k++)
-            differ |= (unsigned)(key.data[k] ^ (given.size ? given.data[k % given.size] : 0));
-        found |= differ == 0;
-    }
-    return found;
-}
-
 bool tern_guard_has_key(const struct tern_server *s, const struct tern_http_exchange *x)
 {
     static const char bearer[] = "Bearer ";
@@ -117,7 +104,7 @@ bool tern_guard_has_key(const struct tern_server *s, const struct tern_http_exch
             strncasecmp(value.data, bearer, sizeof bearer - 1) == 0)
             given = (tern_text){value.data + sizeof bearer - 1, value.size - (sizeof bearer - 1)};
     }
-    return n_given == 1 && is_key(s, given);
+    return n_given == 1 && tern_keys_have(s->keys, s->n_keys, given);
 }
 
 /* --- names --- */
