@@ -63,15 +63,21 @@ def goes_on_with_what_was_cut(s, b):
     p.reload()
     p.wait("document.querySelectorAll('.assistant .figures').length === 2")
     assert last(p) == words + " END"
-    # One that broke off is gone on with too.
-    p.js("realFetch = window.realFetch || fetch; window.fetch = (u, o) =>"
-         " u !== '/v1/chat/completions' ? realFetch(u, o) : Promise.resolve(new Response("
-         "'data: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"half\"}}]}\\n\\n'))")
-    say(p, "once more")
-    assert "broke off" in last(p, ".error") and last(p) == "half"
+    # One that broke off, in whatever way, is gone on with too.
+    script(p, [])
+    half = "data: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"half\"}}]}\n\n"
+    for end in ("close()", "error(new TypeError('network error'))"):
+        p.js("window.fetch = (u, o) => u !== '/v1/chat/completions' ? realFetch(u, o)"
+             " : Promise.resolve(new Response(new ReadableStream({start(c) {"
+             " c.enqueue(new TextEncoder().encode(%s)); setTimeout(() => c.%s, 50); }}))); true"
+             % (json.dumps(half), end))
+        say(p, "once more")
+        assert last(p, ".error").startswith("the answer broke off"), last(p, ".error")
+        assert last(p) == "half"
     script(p, [{"content": " and half"}])
-    p.click(".error .link")
-    p.wait(DONE + " && !document.querySelector('.error')")
+    assert p.js("document.querySelectorAll('.error .link').length") == 2
+    p.click(".assistant:last-child .error .link")
+    p.wait(DONE + " && !document.querySelector('.assistant:last-child .error')")
     assert last(p) == "half and half"
     fine(s, p)
     p.close()

@@ -58,7 +58,7 @@ def opened(s, b, **kw):
 def settings(p, **values):
     p.js("localStorage.setItem('tern.settings', %s)" % json.dumps(json.dumps(values)))
     p.reload()
-    p.wait("document.getElementById('model').textContent")
+    p.wait("document.getElementById('model')?.textContent")
 
 
 def script(p, pieces, ms=0):
@@ -66,7 +66,7 @@ def script(p, pieces, ms=0):
 
 
 def say(p, text, wait=True):
-    p.wait("document.getElementById('model').textContent")
+    p.wait("document.getElementById('model')?.textContent")
     before = p.js("document.querySelectorAll('.assistant').length")
     p.click("#input")
     p.type(text)

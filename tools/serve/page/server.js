@@ -75,7 +75,11 @@ async function* events(response) {
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
     for (;;) {
-        const { value, done } = await reader.read();
+        const { value, done } = await reader.read().catch((e) => {
+            if (e.name === 'AbortError')
+                throw e;
+            return { done: true }; /* the connection is gone; browsers have words of their own */
+        });
         if (done)
             throw new Failure(0, 'the answer broke off', '', 0);
         const lines = (rest + value).split('\n');
