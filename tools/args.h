@@ -38,7 +38,7 @@ struct tern_settings {
     int64_t port, queue, connections, drain, timeout, kv_tokens;
     uint64_t body;
     bool special, no_bos, ignore_eos, json, jsonl, exact, no_kv_sharing, tensors, program, help;
-    bool server, verify, json_mode, lenient, no_generation, adapt, as_ids, stats, chat;
+    bool server, verify, json_mode, lenient, no_generation, adapt, as_ids, stats, chat, no_page;
 };
 
 enum tern_option_kind {

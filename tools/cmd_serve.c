@@ -82,12 +82,6 @@ static int refuse(int code, const char *line)
     return code;
 }
 
-static bool is_loopback(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "::1") == 0;
-}
-
 static bool open_http(struct tern_server *s, uint16_t *port, char line[TERN_ARGS_LINE])
 {
     struct tern_http_options o = tern_serve_http_options(s->settings);
@@ -113,35 +107,6 @@ static bool check_slots(const struct tern_settings *s, char line[TERN_ARGS_LINE]
         return true;
     snprintf(line, TERN_ARGS_LINE, "--slot-save-path %.200s: no such folder", s->slot_save_path);
     return false;
-}
-
-/* What the context is, where that may not be what was thought. */
-static void announce_context(const struct tern_server *s)
-{
-    const uint32_t n_ctx = s->session.plan.limits.n_ctx, trained = s->session.info.n_ctx_train;
-    const uint32_t usual = tern_serve_limits(s->settings, s->session.model).n_ctx;
-    if (n_ctx < usual)
-        fprintf(stderr, "tern: context %u, not %u: no more fits into the memory that is free; -c, "
-                        "-np and -ctk divide it otherwise\n", n_ctx, usual);
-    if (trained && n_ctx > trained)
-        fprintf(stderr, "tern: WARNING: context %u, and the model was made for %u: what is longer "
-                        "it may not follow\n", n_ctx, trained);
-}
-
-static void announce(const struct tern_server *s, uint16_t port)
-{
-    char before[64];
-    const bool v6 = strchr(s->settings->host, ':') != NULL;
-    snprintf(before, sizeof before, "%u sequences", s->session.plan.limits.n_seqs);
-    tern_session_print_limits(&s->session, before);
-    tern_session_print_memory(&s->session);
-    announce_context(s);
-    fprintf(stderr, "tern: %.100s at http://%s%s%s:%u, %u requests may wait\n", s->name,
-            v6 ? "[" : "", s->settings->host, v6 ? "]" : "", port,
-            s->n_jobs - s->session.plan.limits.n_seqs);
-    if (s->n_keys == 0 && !is_loopback(s->settings->host))
-        fprintf(stderr, "tern: WARNING: %s can be reached by others, and there is no key: whoever "
-                        "reaches it can use it (--api-key)\n", s->settings->host);
 }
 
 /* What requests of any length and number write to is taken from the system now, so that what the
@@ -184,7 +149,7 @@ static int serve(struct tern_server *s, uint16_t port)
         tern_session_report(&s->session);
     else if (start_workers(s, &kitchen, &files)) {
         atomic_store(&s->ready, true);
-        announce(s, port);
+        tern_serve_announce(s, port);
         code = !tern_serve_engine(s);
         if (code) {
             tern_session_report(&s->session);
@@ -272,6 +237,8 @@ static const struct tern_option own[] = {
      0, NULL, "FILE|NAME", "instead of the model's own"},
     {"--cache", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, cache), 0, 0, NULL, "DIR",
      "keeps an image of a GGUF there, made once, and starts from it (default: off)"},
+    {"--no-webui", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, no_page), 0, 0, NULL,
+     NULL, "no page at GET /"},
     {"--warm", NULL, TERN_OPTION_TEXT, offsetof(struct tern_settings, warm), 0, 0, NULL, "FILE",
      "JSON with messages and tools, or a prompt, that is computed before the first request"},
     TERN_END_OF_OPTIONS,

@@ -154,6 +154,18 @@ def says_what_the_context_is(_):
     assert done.stderr == "tern serve: --kv-tokens: 511 given, at least --ctx 512 needed\n"
 
 
+def has_no_page_where_it_is_told_so(_):
+    s = Server(tern, MODEL, "-c", 512, "-np", 1, "--no-webui", "--no-warmup", "--log-disable")
+    for path in ("/", "/index.html"):
+        status, _, answer = s.ask("GET", path)
+        assert status == 404 and "--no-webui" in answer["error"]["message"], answer
+    assert s.ask("GET", "/v1/models")[0] == 200 and s.stop() == 0
+    for flag in ("-v", "--no-slots"):
+        done = subprocess.run([tern, "serve", MODEL, flag], capture_output=True, text=True,
+                              timeout=20)
+        assert done.returncode == 2 and flag + ": cannot be honoured: " in done.stderr
+
+
 def says_what_it_waits_for_at_the_end(_):
     said = "tern: ends when what is under way is done"
     for busy in (False, True):
@@ -175,6 +187,6 @@ def says_what_it_waits_for_at_the_end(_):
 
 TESTS = [names_its_model, goes_on_with_the_last_message, goes_on_thinking,
          writes_out_calls_that_a_template_does_not_know, says_what_the_context_is,
-         says_what_it_waits_for_at_the_end]
+         has_no_page_where_it_is_told_so, says_what_it_waits_for_at_the_end]
 server = Server(tern, MODEL, "-c", 512, "-np", 2, "--chat-template", "chatml", "--alias", NAME)
 sys.exit(run(TESTS, server, sys.argv[3:]) > 0)

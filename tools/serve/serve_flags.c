@@ -54,6 +54,8 @@ const struct tern_option tern_serve_as_it_is[] = {
     {"--cache-prompt", NULL, TERN_OPTION_IS_SO, 0, 0, 0, NULL, NULL, NULL},
     {"--kv-unified", "-kvu", TERN_OPTION_IS_SO, 0, 0, 0, NULL, NULL, NULL},
     {"--offline", NULL, TERN_OPTION_IS_SO, 0, 0, 0, NULL, NULL, NULL},
+    {"--webui", "--no-warmup", TERN_OPTION_IS_SO, 0, 0, 0, NULL, NULL, NULL},
+    {"--log-disable", "--disable-log-stats", TERN_OPTION_IS_SO, 0, 0, 0, NULL, NULL, NULL},
     {"--enable-prefix-caching", NULL, TERN_OPTION_IS_SO, 0, 0, 0, NULL, NULL, NULL},
     {"--enable-chunked-prefill", NULL, TERN_OPTION_IS_SO, 0, 0, 0, NULL, NULL, NULL},
     {"--enable-auto-tool-choice", NULL, TERN_OPTION_IS_SO, 0, 0, 0, NULL, NULL, NULL},
@@ -90,6 +92,7 @@ static const char file_s[] = "it is as the file has it";
 static const char proxy[] = "it speaks HTTP alone; TLS is for a proxy before it";
 static const char local[] = "it takes nothing from the network";
 static const char draft[] = "there is no second model that guesses ahead";
+static const char log_s[] = "requests are counted, see GET /metrics, and not logged";
 static const char request_s[] = "it is a request's own to say";
 
 /* Before the tables that have these as options of other commands. */
@@ -134,6 +137,11 @@ const struct tern_option tern_serve_never[] = {
     {"--ssl-cert-file", "--ssl-certfile", TERN_OPTION_NEVER, 0, 0, 0, NULL, NULL, proxy},
     {"--api-prefix", "--root-path", TERN_OPTION_NEVER, 0, 0, 0, NULL, NULL,
      "paths begin where they begin"},
+    {"--no-slots", NULL, TERN_OPTION_NEVER, 0, 0, 0, NULL, NULL,
+     "GET /slots tells what runs, to who has a key"},
+    {"--verbose", "-v", TERN_OPTION_NEVER, 0, 0, 0, NULL, NULL, log_s},
+    {"--log-file", "-lv", TERN_OPTION_NEVER, 0, 0, 0, NULL, NULL, log_s},
+    {"--enable-log-requests", NULL, TERN_OPTION_NEVER, 0, 0, 0, NULL, NULL, log_s},
     {"--path", NULL, TERN_OPTION_NEVER, 0, 0, 0, NULL, NULL, "files are not served"},
     {"--hf-repo", "-hf", TERN_OPTION_NEVER, 0, 0, 0, NULL, NULL, local},
     {"--model-url", "-mu", TERN_OPTION_NEVER, 0, 0, 0, NULL, NULL, local},

@@ -22,7 +22,10 @@ static bool takes_gzip(const struct tern_http_exchange *x)
 
 void tern_page_now(struct tern_server *s, struct tern_http_exchange *x)
 {
-    (void)s;
+    if (s->settings->no_page) {
+        tern_http_refuse(x, 404, "this server was started without its page (--no-webui)");
+        return;
+    }
     if (!tern_page.plain.data) {
         tern_http_refuse(x, 404, "this build has no page: markdown-it and DOMPurify were not there "
                                  "(Debian: node-markdown-it, node-dompurify)");

@@ -5,6 +5,7 @@
 #include "tools/args.h"
 
 struct tern_session;
+struct tern_server;
 
 /* vLLM's name for the types of K and V, if it is given. False: line says which there are. */
 bool tern_serve_kv_types(const struct tern_settings *s, tern_kv_type *k, tern_kv_type *v,
@@ -16,6 +17,9 @@ tern_limits tern_serve_limits(const struct tern_settings *s, const tern_model *m
 /* Memory beside the engine: connections, the pool of blocks, jobs, JSON, the two threads. 0: there
  * is no server in this build. */
 uint64_t tern_serve_bytes(const struct tern_settings *s, const struct tern_session *session);
+
+/* serve_announce.c, to standard error. */
+void tern_serve_announce(const struct tern_server *s, uint16_t port);
 
 /* serve_flags.c: other servers' names. */
 extern const struct tern_option tern_serve_other_names[], tern_serve_as_it_is[],
