@@ -434,6 +434,49 @@ def plans_all_of_it(_):
     assert grown > 2 * 4 * (3 << 20), grown
 
 
+# --- memory ---
+
+def group_of(n_bytes):
+    """A group of processes that has so much memory; None: none can be made here."""
+    for base, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                       ("/sys/fs/cgroup", "memory.max")):
+        path = pathlib.Path(base) / f"tern-{os.getpid()}"
+        try:
+            path.mkdir()
+        except OSError:
+            continue
+        try:
+            (path / name).write_text(str(n_bytes))
+            return path
+        except OSError:
+            path.rmdir()
+    return None
+
+
+def takes_no_more_than_its_group_has(_):
+    group = group_of(256 << 20)
+    if not group:
+        print("  no group of processes can be made here")
+        return
+    model = tiny_model(tiny, "llama-mha.gguf")
+    kv = ["-ctk", "f32", "-ctv", "f32", "-np", 32]  # 192 MiB, if all were used
+    try:
+        free = Server(tern, model, *kv)
+        held = Server(tern, model, *kv, preexec_fn=lambda: (group / "cgroup.procs").write_text(
+            str(os.getpid())))
+        contexts = [int(re.search(r"context (\d+)", s.said)[1]) for s in (free, held)]
+        assert contexts[0] == 2048 and contexts[1] < 2048, contexts
+        assert held.good("/v1/completions", completion())["usage"]["completion_tokens"] == 12
+        assert free.stop() == held.stop() == 0
+    finally:
+        for _ in range(100):
+            try:
+                group.rmdir()
+                break
+            except OSError:
+                time.sleep(0.02)
+
+
 # --- figures ---
 
 def metrics(s):
@@ -525,7 +568,8 @@ def figures_are_right_and_only_grow(_):
     assert s.stop() == 0
 
 
-TESTS = [figures_are_right_and_only_grow, lets_nothing_end_before_min_tokens,
+TESTS = [figures_are_right_and_only_grow, takes_no_more_than_its_group_has,
+         lets_nothing_end_before_min_tokens,
          goes_on_in_a_grammar_until_min_tokens, counts_tokens_of_reasoning,
          says_of_a_response_that_it_was_cut, names_the_fields_of_infill,
          tells_how_far_a_prompt_is, computes_the_new_tokens_of_a_turn_alone,
