@@ -298,7 +298,9 @@ def lets_no_output_do_anything(s, b):
                 "head link), base, form, meta:not(head meta), .prose svg:not(.icon),"
                 " .prose [style],"
                 " .prose [onclick], .prose [onmouseover], .prose [onerror]').length") == 0
-    for href in p.js("[...document.querySelectorAll('.prose a')].map((a) => a.href)"):
+    links = p.js("[...document.querySelectorAll('.prose a')].map((a) => a.href)")
+    assert f"http://{host}/b.png" in links  # a picture became a link
+    for href in links:
         assert href.startswith((f"http://{host}/", "mailto:")), href
     for a in p.js("[...document.querySelectorAll('.prose a[href]')].map((a) => [a.rel, a.target,"
                   " a.title, a.textContent + (a.nextElementSibling || a).textContent])"):
