@@ -46,8 +46,8 @@ class Streams:
     how late a thread that only sleeps was woken at most, which is the machine's own part in it."""
     def __init__(self, s, n):
         self.s, self.gap, self.late, self.n_events, self.over = s, 0, 0, 0, False
-        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(n)]
-        self.threads.append(threading.Thread(target=self.sleep))
+        self.threads = [threading.Thread(target=self.run, args=(i,), daemon=True) for i in range(n)]
+        self.threads.append(threading.Thread(target=self.sleep, daemon=True))
         [t.start() for t in self.threads]
 
     def run(self, i):
