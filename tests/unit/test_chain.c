@@ -86,15 +86,36 @@ static void joins_chains_without_a_copy(void **state)
     (void)state;
     struct tern_chain a = {0}, b = {0}, none = {0};
     assert_true(tern_chain_put(&pool, &a, text, 5000));
-    assert_true(tern_chain_put(&pool, &b, text + 5000, 3000));
-    tern_chain_join(&a, &b);
-    tern_chain_join(&a, &none);
-    tern_chain_join(&none, &a);
+    assert_true(tern_chain_put(&pool, &b, text + 5000, 3200));
+    const struct tern_block *second = b.first;
+    tern_chain_join(&pool, &a, &b);
+    assert_ptr_equal(a.last, second);
+    tern_chain_join(&pool, &a, &none);
+    tern_chain_join(&pool, &none, &a);
     assert_int_equal(a.size + b.size, 0);
-    assert_int_equal(none.size, 8000);
+    assert_int_equal(none.size, 8200);
     tern_chain_drop(&pool, &none, 4500);
-    assert_int_equal(tern_chain_get(&pool, &none, got, sizeof got), 3500);
-    assert_memory_equal(got, text + 4500, 3500);
+    assert_int_equal(tern_chain_get(&pool, &none, got, sizeof got), 3700);
+    assert_memory_equal(got, text + 4500, 3700);
+    assert_int_equal(tern_blocks_left(&pool), BLOCKS);
+}
+
+static void joins_small_chains_in_few_blocks(void **state)
+{
+    (void)state;
+    enum { EVENT = 250, EVENTS = 100 };
+    struct tern_chain all = {0};
+    for (size_t i = 0; i < EVENTS; i++) {
+        struct tern_chain one = {0};
+        assert_true(tern_chain_put(&pool, &one, text + EVENT * i, EVENT));
+        tern_chain_join(&pool, &all, &one);
+        assert_int_equal(one.size, 0);
+        assert_null(one.first);
+        assert_null(one.last);
+    }
+    assert_int_equal(tern_blocks_left(&pool), BLOCKS - 7);
+    assert_int_equal(tern_chain_get(&pool, &all, got, sizeof got), EVENT * EVENTS);
+    assert_memory_equal(got, text, EVENT * EVENTS);
     assert_int_equal(tern_blocks_left(&pool), BLOCKS);
 }
 
@@ -105,6 +126,7 @@ int main(void)
         cmocka_unit_test(puts_all_or_nothing),
         cmocka_unit_test(keeps_few_blocks_when_all_are_back),
         cmocka_unit_test(joins_chains_without_a_copy),
+        cmocka_unit_test(joins_small_chains_in_few_blocks),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

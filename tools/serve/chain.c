@@ -97,10 +97,17 @@ bool tern_chain_put(struct tern_blocks *pool, struct tern_chain *c, const char *
     return true;
 }
 
-void tern_chain_join(struct tern_chain *to, struct tern_chain *from)
+void tern_chain_join(struct tern_blocks *pool, struct tern_chain *to, struct tern_chain *from)
 {
     if (!from->first)
         return;
+    if (to->last && from->size <= TERN_BLOCK_BYTES - to->last->end) {
+        const size_t n = from->size;
+        tern_chain_get(pool, from, to->last->bytes + to->last->end, n);
+        to->last->end += (uint32_t)n;
+        to->size += n;
+        return;
+    }
     if (to->last)
         to->last->next = from->first;
     else

@@ -37,8 +37,9 @@ size_t tern_blocks_left(struct tern_blocks *pool);
 
 /* All of it, or nothing and false when the pool is empty. */
 bool tern_chain_put(struct tern_blocks *pool, struct tern_chain *c, const char *data, size_t n);
-/* The blocks of `from` behind those of `to`; from is empty then. */
-void tern_chain_join(struct tern_chain *to, struct tern_chain *from);
+/* The blocks of `from` behind those of `to`; from is empty then. What fits into the last block of
+ * `to` is copied there, or a stream that nobody reads would hold a block for each of its events. */
+void tern_chain_join(struct tern_blocks *pool, struct tern_chain *to, struct tern_chain *from);
 /* Gives the first n bytes back. */
 void tern_chain_drop(struct tern_blocks *pool, struct tern_chain *c, size_t n);
 void tern_chain_clear(struct tern_blocks *pool, struct tern_chain *c);

@@ -135,7 +135,7 @@ static bool add(struct tern_http_exchange *x, const char *data, size_t n,
             overflow(x, !fits);
     }
     if (ok && chain)
-        tern_chain_join(&x->pending, chain);
+        tern_chain_join(&h->pool, &x->pending, chain);
     if (ok) {
         x->n_unsent += n;
         if (x->answer == TERN_HTTP_STREAM)
@@ -267,7 +267,7 @@ static bool put_body(struct tern_http_conn *c, bool ended)
         snprintf(size, sizeof size, "%zx\r\n", n);
         ok = put(c, size, strlen(size));
     }
-    tern_chain_join(&c->out, &x->pending);
+    tern_chain_join(&c->http->pool, &c->out, &x->pending);
     if (c->chunks && n)
         ok = ok && put(c, "\r\n", 2);
     if (c->chunks && ended)
