@@ -328,8 +328,8 @@ void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t t
     struct tern_acts acts;
     uint32_t tile = UINT32_MAX;
     /* Few takes: what a thread begins with, nobody has asked for ahead. */
-    const uint32_t n = cut.n_items * cut.n_chunks, n_threads = c->limits.n_threads;
-    while (tern_cpu_take_part(counters, n, (3 * n_threads + 1) / 2, 1, &item, &last))
+    const uint32_t n = cut.n_items * cut.n_chunks;
+    while (tern_cpu_take_part(counters, n, tern_cpu_parts(c), 1, &item, &last))
         for (; item < last; item++) {
             if (item / cut.n_chunks != tile) {
                 tile = item / cut.n_chunks;

@@ -144,6 +144,20 @@ static inline bool tern_cpu_take_part(atomic_uint *counter, uint32_t n, uint32_t
     return true;
 }
 
+/* Of what is left, for tern_cpu_take_part. */
+static inline uint32_t tern_cpu_parts(const struct tern_cpu *c)
+{
+    return c->limits.n_threads == 1 ? 1 : (3 * c->limits.n_threads + 1) / 2;
+}
+
+/* Rows for a thread. They are neighbours: two threads that write every other row have cache lines
+ * in common, and no hardware fetches every other row ahead. */
+static inline bool tern_cpu_take_rows(const struct tern_cpu *c, atomic_uint *counter,
+                                      uint32_t n_rows, uint32_t *first, uint32_t *last)
+{
+    return tern_cpu_take_part(counter, n_rows, tern_cpu_parts(c), 1, first, last);
+}
+
 static inline void tern_cpu_barrier(const struct tern_cpu *c, uint32_t thread)
 {
     if (c->keeps_timings)

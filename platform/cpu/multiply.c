@@ -52,9 +52,10 @@ static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t th
         for (uint32_t row = 0; row < n_rows; row++)
             prepare_row(c, ph, row, normed + row * stride, r, row);
     } else if (ph->n_norm || ph->needs_q) {
-        uint32_t first, last;
-        while (tern_cpu_take(counter, n_rows, 1, &first, &last))
-            prepare_row(c, ph, first, ph->needs_x ? normed + first * stride : t->norm, r, first);
+        uint32_t row, last;
+        while (tern_cpu_take_rows(c, counter, n_rows, &row, &last))
+            for (; row < last; row++)
+                prepare_row(c, ph, row, ph->needs_x ? normed + row * stride : t->norm, r, row);
         tern_cpu_timed_work(c, thread, ph->first, TERN_WORK_ROWS);
         tern_cpu_barrier(c, thread);
         tern_cpu_timed_work(c, thread, ph->first, TERN_WORK_MATMUL);
@@ -165,10 +166,8 @@ void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t
     uint32_t total = 0, first, last;
     for (uint32_t i = 0; i < ph->n_matmuls; i++)
         total = ph->coupled ? panels_of(c, ph, 0) : total + panels_of(c, ph, i);
-    const uint32_t n_threads = c->limits.n_threads;
-    const uint32_t part = n_threads == 1 ? 1 : (3 * n_threads + 1) / 2;
-    while (tern_cpu_take_part(counters + 1, total, part, 1 + total / (n_threads * 24), &first,
-                              &last)) {
+    const uint32_t least = 1 + total / (c->limits.n_threads * 24);
+    while (tern_cpu_take_part(counters + 1, total, tern_cpu_parts(c), least, &first, &last)) {
         uint32_t start = 0;
         for (uint32_t i = 0; i < ph->n_matmuls; i++) {
             const uint32_t n = panels_of(c, ph, i);

@@ -157,10 +157,11 @@ void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, struct tern_
 {
     const uint32_t n_rows = tern_cpu_phase_rows(c, ph);
     uint32_t row, last;
-    while (tern_cpu_take(counters, n_rows, 1, &row, &last)) {
-        if (ph->first == 0)
-            fill_angles(c, row);
-        for (uint32_t i = 0; i < ph->n; i++)
-            run_op(c, &c->program->ops[ph->first + i], row, t);
-    }
+    while (tern_cpu_take_rows(c, counters, n_rows, &row, &last))
+        for (; row < last; row++) {
+            if (ph->first == 0)
+                fill_angles(c, row);
+            for (uint32_t i = 0; i < ph->n; i++)
+                run_op(c, &c->program->ops[ph->first + i], row, t);
+        }
 }
