@@ -88,10 +88,10 @@ bool tern_chat_save(struct tern_chat *c, const char *path, char line[TERN_ARGS_L
         snprintf(line, TERN_ARGS_LINE, "conversation: no memory to write it");
         return false;
     }
-    const bool ok = tern_keep_save(c->session, c->seq, path, (tern_bytes){note, strlen(note)},
-                                   NULL, line);
+    const enum tern_kept kept = tern_keep_save(c->session, c->seq, path,
+                                               (tern_bytes){note, strlen(note)}, NULL, line);
     free(note);
-    return ok;
+    return kept == TERN_KEPT_WRITTEN;
 }
 
 /* --- loading --- */

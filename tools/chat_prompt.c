@@ -1,6 +1,7 @@
 #include "tools/chat_prompt.h"
 
 #include "platform/os/host.h"
+#include "tools/chat_adapt.h"
 #include "tools/json_text.h"
 #include "tools/prompt.h"
 
@@ -144,13 +145,11 @@ static bool now(void *self, tern_date *out)
     return true;
 }
 
-enum { MOST_VARIABLES = 64 };
-struct variables { tern_variable at[MOST_VARIABLES]; size_t n; };
+enum { OWN_VARIABLES = 5 };
+struct variables { tern_variable at[OWN_VARIABLES + TERN_CHAT_VARIABLES]; size_t n; };
 
 static bool add_json(struct variables *v, const char *name, const json_t *json)
 {
-    if (v->n == MOST_VARIABLES)
-        return false;
     const char *text = json_dumps(json, JSON_ENCODE_ANY | JSON_COMPACT);
     if (text)
         v->at[v->n++] = (tern_variable){name, {text, strlen(text)}, {NULL, 0}};
@@ -164,19 +163,24 @@ static void free_variables(struct variables *v)
 }
 
 static bool gather(const struct tern_chat_template *t, const struct tern_chat_request *r,
-                   struct variables *v)
+                   struct variables *v, char line[TERN_ARGS_LINE])
 {
     json_t *none = json_null();
     const char *key;
     json_t *value;
     v->at[v->n++] = (tern_variable){"bos_token", {NULL, 0}, t->bos};
     v->at[v->n++] = (tern_variable){"eos_token", {NULL, 0}, t->eos};
+    if (json_object_size(r->variables) > TERN_CHAT_VARIABLES) {
+        snprintf(line, TERN_ARGS_LINE, "variables: %zu given, at most %d",
+                 json_object_size(r->variables), TERN_CHAT_VARIABLES);
+        return false;
+    }
     bool ok = add_json(v, "messages", r->messages) &&
               add_json(v, "tools", r->tools ? r->tools : none) &&
               add_json(v, "add_generation_prompt", json_boolean(r->generation));
     json_object_foreach(r->variables, key, value)
         ok = ok && add_json(v, key, value);
-    return ok;
+    return ok || fail(line, "template", "no memory for its variables");
 }
 
 static bool render_once(const struct tern_chat_template *t, const struct tern_chat_request *r,
@@ -186,7 +190,7 @@ static bool render_once(const struct tern_chat_template *t, const struct tern_ch
     tern_error err = {0};
     bool ok = false;
     tern_chat_prompt_free(out);
-    if (gather(t, r, &v)) {
+    if (gather(t, r, &v, line)) {
         const tern_render options = {.variables = v.at, .n_variables = v.n, .now = now};
         out->scratch = tern_os_map(tern_render_scratch(&options), 64);
         if (out->scratch.data == NULL)
@@ -196,142 +200,12 @@ static bool render_once(const struct tern_chat_template *t, const struct tern_ch
                  TERN_OK;
         if (!ok && err.text[0])
             snprintf(line, TERN_ARGS_LINE, "%s", err.text);
-    } else {
-        fail(line, "template", "too many variables, or no memory for them");
     }
     free_variables(&v);
     return ok;
 }
 
 /* --- what is changed --- */
-
-/* Arguments of all tool calls: texts to what they spell, or objects to text again. */
-static void turn_arguments(json_t *messages, bool to_objects)
-{
-    size_t i, k;
-    json_t *message, *call;
-    json_array_foreach(messages, i, message) {
-        json_array_foreach(json_object_get(message, "tool_calls"), k, call) {
-            json_t *function = json_object_get(call, "function");
-            json_t *of = json_is_object(function) ? function : call;
-            json_t *arguments = json_object_get(of, "arguments");
-            if (to_objects && json_is_string(arguments)) {
-                json_t *object = json_loadb(json_string_value(arguments),
-                                            json_string_length(arguments), JSON_ALLOW_NUL, NULL);
-                if (object)
-                    json_object_set_new(of, "arguments", object);
-            } else if (!to_objects && json_is_object(arguments)) {
-                char *text = json_dumps(arguments, 0);
-                json_object_set_new(of, "arguments", text ? json_string(text) : json_string("{}"));
-                tern_json_drop(text);
-            }
-        }
-    }
-}
-
-static void join_parts(json_t *messages)
-{
-    size_t i, k;
-    json_t *message, *part;
-    json_array_foreach(messages, i, message) {
-        json_t *content = json_object_get(message, "content");
-        if (!json_is_array(content))
-            continue;
-        json_t *all = json_string("");
-        json_array_foreach(content, k, part) {
-            const json_t *text = json_object_get(part, "text");
-            if (!json_is_string(text))
-                continue;
-            json_t *longer = json_sprintf("%s%s", json_string_value(all), json_string_value(text));
-            json_decref(all);
-            all = longer;
-        }
-        json_object_set_new(message, "content", all);
-    }
-}
-
-static void rename_developer(json_t *messages)
-{
-    size_t i;
-    json_t *message;
-    json_array_foreach(messages, i, message) {
-        const char *role = json_string_value(json_object_get(message, "role"));
-        if (role && strcmp(role, "developer") == 0)
-            json_object_set_new(message, "role", json_string("system"));
-    }
-}
-
-/* The tools, one JSON object a line, and how to call one, at the end of the system message. */
-static void describe_tools(json_t *messages, const json_t *tools)
-{
-    size_t i;
-    const json_t *tool;
-    json_t *first = json_array_get(messages, 0);
-    const char *role = json_string_value(json_object_get(first, "role"));
-    const bool has_system = role && strcmp(role, "system") == 0;
-    const char *begin = has_system ? json_string_value(json_object_get(first, "content")) : NULL;
-    json_t *text = json_sprintf("%s%sYou can call these functions:\n", begin ? begin : "",
-                                begin && *begin ? "\n\n" : "");
-    json_array_foreach(tools, i, tool) {
-        const json_t *function = json_object_get(tool, "function");
-        char *spec = json_dumps(function ? function : tool, 0);
-        json_t *longer = json_sprintf("%s%s\n", json_string_value(text), spec ? spec : "{}");
-        tern_json_drop(spec);
-        json_decref(text);
-        text = longer;
-    }
-    json_t *all = json_sprintf("%sTo call one, answer with <tool_call>{\"name\": ..., "
-                               "\"arguments\": {...}}</tool_call> alone.",
-                               json_string_value(text));
-    json_decref(text);
-    if (has_system)
-        json_object_set_new(first, "content", all);
-    else
-        json_array_insert_new(messages, 0, json_pack("{s:s, s:o}", "role", "system", "content",
-                                                     all));
-}
-
-/* Calls of tools as text behind the content, as describe_tools asks for them. */
-static void write_calls(json_t *messages)
-{
-    size_t i, k;
-    json_t *message;
-    const json_t *call;
-    json_array_foreach(messages, i, message) {
-        const json_t *calls = json_object_get(message, "tool_calls");
-        const char *said = json_string_value(json_object_get(message, "content"));
-        if (json_array_size(calls) == 0)
-            continue;
-        json_t *text = json_string(said ? said : "");
-        json_array_foreach(calls, k, call) {
-            char *spec = json_dumps(json_object_get(call, "function"), 0);
-            json_t *longer = json_sprintf("%s%s<tool_call>%s</tool_call>",
-                                          json_string_value(text),
-                                          json_string_length(text) ? "\n" : "",
-                                          spec ? spec : "{}");
-            tern_json_drop(spec);
-            json_decref(text);
-            text = longer;
-        }
-        json_object_set_new(message, "content", text);
-    }
-}
-
-/* Content that is not there becomes an empty one; whether there was such. */
-static bool fill_content(json_t *messages)
-{
-    size_t i;
-    json_t *message;
-    bool any = false;
-    json_array_foreach(messages, i, message) {
-        const json_t *content = json_object_get(message, "content");
-        if (content && !json_is_null(content))
-            continue;
-        any = true;
-        json_object_set_new(message, "content", json_string(""));
-    }
-    return any;
-}
 
 /* Whether the template writes the text of a list of parts, and not the list. */
 static bool takes_parts(const struct tern_chat_template *t)
@@ -354,36 +228,35 @@ static bool takes_parts(const struct tern_chat_template *t)
     return ok;
 }
 
-static bool has_parts(json_t *messages)
+/* What a caller that adapts messages has changed for the template; false: no memory for it. */
+static bool adapt(const struct tern_chat_template *t, const struct tern_chat_request *r)
 {
-    size_t i;
-    json_t *message;
-    json_array_foreach(messages, i, message)
-        if (json_is_array(json_object_get(message, "content")))
-            return true;
-    return false;
+    bool ok = true;
+    if (tern_chat_has_parts(r->messages) && !takes_parts(t))
+        ok = tern_chat_join_parts(r->messages);
+    if (!mentions(t, "developer"))
+        tern_chat_rename_developer(r->messages);
+    if (r->tools && json_array_size(r->tools) && !mentions(t, "tools"))
+        ok = ok && tern_chat_describe_tools(r->messages, r->tools);
+    if (!mentions(t, "tool_calls"))
+        ok = ok && tern_chat_write_calls(r->messages);
+    return ok;
 }
 
 bool tern_chat_render(const struct tern_chat_template *t, struct tern_chat_request *r,
                       struct tern_chat_prompt *out, char line[TERN_ARGS_LINE])
 {
     memset(out, 0, sizeof *out);
-    turn_arguments(r->messages, true);
-    if (r->adapt && has_parts(r->messages) && !takes_parts(t))
-        join_parts(r->messages);
-    if (r->adapt && !mentions(t, "developer"))
-        rename_developer(r->messages);
-    if (r->adapt && r->tools && json_array_size(r->tools) && !mentions(t, "tools"))
-        describe_tools(r->messages, r->tools);
-    if (r->adapt && !mentions(t, "tool_calls"))
-        write_calls(r->messages);
+    tern_chat_turn_arguments(r->messages, true);
+    if (r->adapt && !adapt(t, r))
+        return fail(line, "messages", "no memory to adapt them to the template");
     if (render_once(t, r, out, line))
         return true;
     if (!r->adapt)
         return false;
-    if (fill_content(r->messages) && render_once(t, r, out, line))
+    if (tern_chat_fill_content(r->messages) && render_once(t, r, out, line))
         return true;
-    turn_arguments(r->messages, false);
+    tern_chat_turn_arguments(r->messages, false);
     return render_once(t, r, out, line);
 }
 

@@ -13,6 +13,8 @@
 
 #include <jansson.h>
 
+enum { TERN_CHAT_VARIABLES = 59 }; /* further names that a template may be given */
+
 struct tern_chat_template {
     tern_memory source_memory, memory;
     tern_template *compiled;

@@ -120,9 +120,9 @@ static bool take_session(struct tern_session *s, const char *path, char line[TER
         snprintf(line, TERN_ARGS_LINE, "%s", tern_session_line(s));
         return false;
     }
-    bool ok = tern_keep_restore(s, seq, path, NULL, line) != TERN_KEPT_FAILED;
+    const enum tern_kept kept = tern_keep_restore(s, seq, path, NULL, line);
     tern_seq_close(s->engine, seq);
-    return ok;
+    return kept == TERN_KEPT_READ || kept == TERN_KEPT_NONE;
 }
 
 static int complete(struct tern_session *s, const struct tern_settings *settings,
@@ -151,7 +151,8 @@ static int complete(struct tern_session *s, const struct tern_settings *settings
     }
     int code = finish(s, seq, a);
     if (code == 0 && settings->session &&
-        !tern_keep_save(s, seq, settings->session, (tern_bytes){NULL, 0}, NULL, line))
+        tern_keep_save(s, seq, settings->session, (tern_bytes){NULL, 0}, NULL, line) !=
+            TERN_KEPT_WRITTEN)
         code = refuse(1, line);
     tern_seq_close(s->engine, seq);
     return code;

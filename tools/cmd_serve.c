@@ -184,9 +184,14 @@ static int run(const struct tern_settings *settings)
                            settings->queue);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->pool.lock, NULL);
-    pthread_cond_init(&s->to_cook, NULL);
-    pthread_cond_init(&s->to_run, NULL);
-    pthread_cond_init(&s->to_file, NULL);
+    /* The day's clock may be set while somebody waits by it. */
+    pthread_condattr_t steady;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->to_cook, &steady);
+    pthread_cond_init(&s->to_run, &steady);
+    pthread_cond_init(&s->to_file, &steady);
+    pthread_condattr_destroy(&steady);
     tern_json_arenas_install();
     tern_kv_type k, v;
     if (!tern_serve_kv_types(settings, &k, &v, line) || !tern_serve_pool_fits(settings, line))

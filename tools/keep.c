@@ -122,13 +122,20 @@ bool tern_keep_tokens(const char *path, const tern_saved_info *info, tern_token 
 
 /* --- with an engine --- */
 
+static enum tern_kept fail_kept(const char *path, const char *what, char line[TERN_ARGS_LINE])
+{
+    fail(path, what, line);
+    return TERN_KEPT_FAILED;
+}
+
 /* Why the engine did not do it. Its error is taken away, so that the next one is seen. */
-static void explain(struct tern_session *s, tern_status status, const char *path,
-                    char line[TERN_ARGS_LINE])
+static enum tern_kept explain(struct tern_session *s, tern_status status, const char *path,
+                              char line[TERN_ARGS_LINE])
 {
     fail(path, status == TERN_AGAIN ? "the context is in use" : tern_engine_error(s->engine)->text,
          line);
     tern_engine_clear_error(s->engine);
+    return status == TERN_AGAIN ? TERN_KEPT_BUSY : TERN_KEPT_FAILED;
 }
 
 /* Somebody else reads in larger pieces: each is a turn of what runs. */
@@ -148,7 +155,7 @@ enum tern_kept tern_keep_restore(struct tern_session *s, tern_seq seq, const cha
     struct opened f;
     uint64_t none;
     size_t bytes;
-    const enum tern_kept kept = open_file(&f, path, line);
+    enum tern_kept kept = open_file(&f, path, line);
     if (kept != TERN_KEPT_READ)
         return kept;
     tern_status status = tern_saved_size(s->engine, 0, 0, &none, &bytes);
@@ -160,14 +167,13 @@ enum tern_kept tern_keep_restore(struct tern_session *s, tern_seq seq, const cha
         read_elsewhere(&f, elsewhere, (tern_memory){(char *)scratch.data + bytes, PIECE});
         status = tern_saved_restore(s->engine, seq, &f.source, scratch);
     }
-    const bool ok = status == TERN_OK && scratch.data;
-    if (status == TERN_OK && !scratch.data)
-        fail(path, "no memory to read it", line);
-    else if (!ok)
-        explain(s, status, path, line);
+    if (status != TERN_OK)
+        kept = explain(s, status, path, line);
+    else if (!scratch.data)
+        kept = fail_kept(path, "no memory to read it", line);
     tern_os_unmap(scratch);
     close(f.fd);
-    return ok ? TERN_KEPT_READ : TERN_KEPT_FAILED;
+    return kept;
 }
 
 static bool write_file(void *self, uint64_t offset, const void *src, size_t n)
@@ -175,38 +181,36 @@ static bool write_file(void *self, uint64_t offset, const void *src, size_t n)
     return tern_output_write(self, offset, src, n);
 }
 
-bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern_bytes note,
-                    const struct tern_elsewhere *elsewhere, char line[TERN_ARGS_LINE])
+enum tern_kept tern_keep_save(struct tern_session *s, tern_seq seq, const char *path,
+                              tern_bytes note, const struct tern_elsewhere *elsewhere,
+                              char line[TERN_ARGS_LINE])
 {
     static struct tern_output file;
     uint64_t bytes;
     size_t scratch_bytes;
     tern_status status = tern_saved_size(s->engine, seq, note.size, &bytes, &scratch_bytes);
-    if (status) {
-        explain(s, status, path, line);
-        return false;
-    }
+    if (status)
+        return explain(s, status, path, line);
     tern_memory scratch = tern_os_map(scratch_bytes, 64);
     if (!scratch.data)
-        return fail(path, "no memory to write it", line);
-    bool ok = tern_output_open(&file, path, line);
-    if (ok) {
+        return fail_kept(path, "no memory to write it", line);
+    enum tern_kept kept = TERN_KEPT_FAILED;
+    if (tern_output_open(&file, path, line)) {
         fchmod(file.fd, 0600);
         file.goes_on = true; /* an answer that was interrupted is kept too */
         file.elsewhere = elsewhere;
         const tern_sink sink = {write_file, &file};
         status = tern_saved_write(s->engine, seq, note, scratch, &sink);
         if (status == TERN_OK || file.error) {
-            ok = tern_output_finish(&file, line);
+            kept = tern_output_finish(&file, line) ? TERN_KEPT_WRITTEN : TERN_KEPT_FAILED;
             tern_engine_clear_error(s->engine);
         } else {
             tern_output_drop(&file);
-            explain(s, status, path, line);
-            ok = false;
+            kept = explain(s, status, path, line);
         }
     }
     tern_os_unmap(scratch);
-    return ok;
+    return kept;
 }
 
 bool tern_keep_check(const char *path, char line[TERN_ARGS_LINE])

@@ -7,7 +7,13 @@
 #include "tools/output.h"
 #include "tools/session.h"
 
-enum tern_kept { TERN_KEPT_FAILED, TERN_KEPT_NONE, TERN_KEPT_READ };
+enum tern_kept {
+    TERN_KEPT_FAILED,
+    TERN_KEPT_BUSY, /* the sequence's context is in use: later it may work */
+    TERN_KEPT_NONE,
+    TERN_KEPT_READ,
+    TERN_KEPT_WRITTEN,
+};
 
 /* What the file says of itself, and its note, a copy that is freed with free(); note and info may
  * be NULL. NONE: there is no such file. FAILED: line says what is wrong with it. */
@@ -21,9 +27,10 @@ bool tern_keep_tokens(const char *path, const tern_saved_info *info, tern_token 
 enum tern_kept tern_keep_restore(struct tern_session *s, tern_seq seq, const char *path,
                                  const struct tern_elsewhere *elsewhere,
                                  char line[TERN_ARGS_LINE]);
-/* False: the file at path is what it was, and line says why. */
-bool tern_keep_save(struct tern_session *s, tern_seq seq, const char *path, tern_bytes note,
-                    const struct tern_elsewhere *elsewhere, char line[TERN_ARGS_LINE]);
+/* WRITTEN; else the file at path is what it was, and line says why. */
+enum tern_kept tern_keep_save(struct tern_session *s, tern_seq seq, const char *path,
+                              tern_bytes note, const struct tern_elsewhere *elsewhere,
+                              char line[TERN_ARGS_LINE]);
 /* Whether there is a folder that it can be written in, found before there is anything to lose. */
 bool tern_keep_check(const char *path, char line[TERN_ARGS_LINE]);
 /* At most so many bytes of memory does any of these take, besides the note. */

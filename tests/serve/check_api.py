@@ -337,6 +337,28 @@ def keeps_slots_in_files(_):
     assert done.returncode and "--slot-save-path" in done.stderr
 
 
+def a_damaged_file_takes_nothing_from_a_slot(_):
+    with tempfile.TemporaryDirectory() as folder:
+        s = Server(tern, MODEL, "-c", 1024, "-np", 2, "--slot-save-path", folder)
+        s.good("/v1/completions", completion(prompt=LONG))
+        slot = max(s.ask("GET", "/slots")[2], key=lambda x: x["n_tokens"])
+        assert action(s, slot["id"], "save", filename="whole")[0] == 200
+        whole = (pathlib.Path(folder) / "whole").read_bytes()
+        for name, data in (("head", whole[:200] + bytes([whole[200] ^ 1]) + whole[201:]),
+                           ("short", whole[:-1]), ("long", whole + b"x"), ("empty", b""),
+                           ("other", b"TERN" + bytes(5000))):
+            (pathlib.Path(folder) / name).write_bytes(data)
+            status, _, answer = action(s, slot["id"], "restore", filename=name)
+            assert status == 400 and answer["error"]["param"] == "filename", (name, answer)
+            assert answer["error"]["message"].startswith(name + ": "), answer
+            assert s.ask("GET", "/slots")[2][slot["id"]] == slot, name
+        # It holds what it held, to the byte, and a request finds that.
+        assert action(s, slot["id"], "save", filename="again")[0] == 200
+        assert (pathlib.Path(folder) / "again").read_bytes() == whole
+        assert cached(s.good("/v1/completions", completion(prompt=LONG))) > 200
+        assert s.stop() == 0
+
+
 def refuses_names_and_states(s, folder, path):
     secret = folder / ".." / (folder.name + "-outside")
     secret.write_bytes(path.read_bytes())
@@ -344,8 +366,6 @@ def refuses_names_and_states(s, folder, path):
     os.mkfifo(folder / "fifo")
     (folder / "folder").mkdir()
     (folder / "bad").write_bytes(b"TERN" + bytes(5000))
-    damaged = bytearray(path.read_bytes())
-    damaged[len(damaged) // 2] ^= 1
     for name in ("..", ".", "", "a/../b", "/etc/passwd", "%2e%2e%2f", "a\\b", ".hidden", "C:\\x",
                  "x" * 300, "a b", "é", "a\n"):
         for what in ("save", "restore"):
@@ -574,7 +594,7 @@ TESTS = [figures_are_right_and_only_grow, takes_no_more_than_its_group_has,
          says_of_a_response_that_it_was_cut, names_the_fields_of_infill,
          tells_how_far_a_prompt_is, computes_the_new_tokens_of_a_turn_alone,
          begins_with_what_was_warmed, is_not_ready_before_it_is_warm,
-         keeps_slots_in_files, says_what_it_cannot_honour, takes_what_is_so_anyway,
-         plans_all_of_it]
+         keeps_slots_in_files, a_damaged_file_takes_nothing_from_a_slot,
+         says_what_it_cannot_honour, takes_what_is_so_anyway, plans_all_of_it]
 server = Server(tern, MODEL, "-c", 2048, "--chunk", 64, "--chat-template", "chatml")
 sys.exit(run(TESTS, server, sys.argv[3:]) > 0)

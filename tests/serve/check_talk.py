@@ -21,9 +21,13 @@ NAME = "sea/light \u00e9"
 ASKED = {"role": "user", "content": "what is the sea?"}
 BEGUN = {"role": "assistant", "content": "The sea is wi"}
 PROMPT = "<|im_start|>user\nwhat is the sea?<|im_end|>\n<|im_start|>assistant\n"
-# Neither knows what calls are, and the second takes only texts as content.
+# It does not know what calls are, and takes only texts as content.
 PLAIN = ("{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}"
          "{% if add_generation_prompt %}assistant: {% endif %}")
+# It takes parts too, and knows neither calls nor tools.
+TAKES_PARTS = ("{% for m in messages %}{{ m.role }}: {% if m.content is string %}{{ m.content }}"
+               "{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}"
+               "{{ '\n' }}{% endfor %}")
 # Tags in the source make these templates of models that think: one is told to, one begins itself.
 THINKS = (PLAIN + "{% if add_generation_prompt %}<think>\n{% endif %}"
           "{% if false %}</think>{% endif %}")
@@ -90,11 +94,11 @@ def goes_on_with_the_last_message(s):
                                     "ignore_eos": True})["output"]
 
 
-def started(template):
+def started(template, n_ctx=512):
     with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
         f.write(template)
         f.flush()
-        return Server(tern, MODEL, "-c", 512, "-np", 2, "--chat-template", f.name)
+        return Server(tern, MODEL, "-c", n_ctx, "-np", 2, "--chat-template", f.name)
 
 
 def goes_on_thinking(_):
@@ -134,6 +138,101 @@ def writes_out_calls_that_a_template_does_not_know(_):
     assert prompt(s, ASKED, {"role": "assistant", "tool_calls": calls}, result) == \
         asked + "\ntool: rain\nassistant: "
     assert s.stop() == 0
+
+
+# --- what is put together for a template ---
+
+def parts(*texts):
+    return [{"type": "text", "text": each} for each in texts]
+
+
+def joins_parts(_):
+    s = started(PLAIN, 20000)
+    for n, text in ((128, "the light is old " * 241), (3072, "the sea ")):
+        given = [f"{i}{text}"[:len(text)] for i in range(n)]
+        asked, whole = ({"role": "user", "content": x} for x in (parts(*given), "".join(given)))
+        assert prompt(s, asked) == "user: " + "".join(given) + "\nassistant: "
+        answers = [s.post("/v1/chat/completions", chat(x, max_tokens=2)) for x in (asked, whole)]
+        assert answers[0][0] == answers[1][0] == (400 if n == 128 else 200), answers[0]
+        if n == 128:  # more than the context: how much it is, is said
+            assert answers[0][2] == answers[1][2]
+            assert answers[0][2]["error"]["code"] == "context_length_exceeded"
+        else:
+            assert answers[0][2]["usage"]["prompt_tokens"] == \
+                answers[1][2]["usage"]["prompt_tokens"] > 3072
+    # What is no text adds nothing.
+    mixed = [*parts("a"), {"type": "refusal", "refusal": "b"}, *parts("\u00e9\U0001f30a")]
+    assert prompt(s, {"role": "user", "content": mixed}) == "user: a\u00e9\U0001f30a\nassistant: "
+    assert s.stop() == 0
+
+
+def describes_tools(_):
+    s = started(PLAIN, 20000)
+    tools = [{"type": "function", "function": {"name": f"tool_{i}", "parameters": {
+        "type": "object", "properties": {"at": {"type": "string"}}}}} for i in range(800)]
+
+    def described(n):
+        lines = "".join(json.dumps(t["function"]) + "\n" for t in tools[:n])
+        return ("You can call these functions:\n" + lines + 'To call one, answer with <tool_call>'
+                '{"name": ..., "arguments": {...}}</tool_call> alone.\n')
+    asked = "user: what is the sea?\nassistant: "
+    for n in (1, 800):
+        assert prompt(s, ASKED, tools=tools[:n]) == "system: " + described(n) + asked
+    for content in ("Be brief.", parts("Be ", "brief.")):
+        assert prompt(s, {"role": "system", "content": content}, ASKED, tools=tools[:2]) == \
+            "system: Be brief.\n\n" + described(2) + asked
+    for content in ("", [], parts("")):
+        assert prompt(s, {"role": "system", "content": content}, ASKED, tools=tools[:2]) == \
+            "system: " + described(2) + asked
+    assert s.stop() == 0
+    # One that takes parts and knows no tools.
+    s = started(TAKES_PARTS)
+    assert prompt(s, {"role": "system", "content": parts("Be ", "brief.")},
+                  {"role": "user", "content": parts("x", "y")}, tools=tools[:2]) == \
+        "system: Be brief.\n\n" + described(2) + "user: xy\n"
+    assert s.stop() == 0
+
+
+def writes_many_calls_out(_):
+    calls = [{"id": f"c{i}", "type": "function", "function": {
+        "name": "weather", "arguments": json.dumps({"city": f"{i} " + "Oslo " * 8})}}
+        for i in range(800)]
+    texts = ["<tool_call>" + json.dumps({"name": "weather", "arguments": json.loads(
+        c["function"]["arguments"])}) + "</tool_call>" for c in calls]
+    s = started(PLAIN, 20000)
+    asked = "user: what is the sea?\nassistant: "
+    assert prompt(s, ASKED, {"role": "assistant", "tool_calls": calls}, ASKED) == \
+        asked + "\n".join(texts) + "\n" + asked
+    assert s.stop() == 0
+    s = started(TAKES_PARTS)
+    said = {"role": "assistant", "tool_calls": calls[:2], "content": parts("Well", ".")}
+    assert prompt(s, said, {"role": "user", "content": parts("x")}) == \
+        "assistant: Well.\n" + "\n".join(texts[:2]) + "\nuser: x\n"
+    assert s.stop() == 0
+
+
+def says_what_has_no_room(_):
+    # It can be read, but not written for a template beside what was read.
+    s = Server(tern, MODEL, "-c", 512, "-np", 1, "--max-body", "8M", "--chat-template", "chatml")
+    given = chat({"role": "user", "content": "the sea " * 560000})
+    for path in ("/v1/chat/completions", "/apply-template"):
+        status, _, answer = s.post(path, given)
+        assert status == 413 and answer["error"]["message"] == \
+            "the request needs more memory than one may have", answer
+        assert answer["error"]["param"] is None
+        assert s.good("/v1/chat/completions", chat(ASKED))["choices"]
+    assert s.stop() == 0
+
+
+def counts_a_templates_names(s):
+    for n in (59, 60, 1000):
+        status, _, answer = s.post("/v1/chat/completions", chat(ASKED, chat_template_kwargs={
+            f"name_{i}": i for i in range(n)}))
+        assert status == (200 if n == 59 else 400), answer
+        if n > 59:
+            assert answer["error"]["param"] == "chat_template_kwargs"
+            assert answer["error"]["message"] == \
+                f"chat_template_kwargs: {n} given, at most 59", answer
 
 
 # --- what is said at the start and at the end ---
@@ -186,7 +285,9 @@ def says_what_it_waits_for_at_the_end(_):
 
 
 TESTS = [names_its_model, goes_on_with_the_last_message, goes_on_thinking,
-         writes_out_calls_that_a_template_does_not_know, says_what_the_context_is,
-         has_no_page_where_it_is_told_so, says_what_it_waits_for_at_the_end]
+         writes_out_calls_that_a_template_does_not_know, joins_parts, describes_tools,
+         writes_many_calls_out, says_what_has_no_room, counts_a_templates_names,
+         says_what_the_context_is, has_no_page_where_it_is_told_so,
+         says_what_it_waits_for_at_the_end]
 server = Server(tern, MODEL, "-c", 512, "-np", 2, "--chat-template", "chatml", "--alias", NAME)
 sys.exit(run(TESTS, server, sys.argv[3:]) > 0)

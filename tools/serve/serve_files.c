@@ -49,7 +49,7 @@ bool tern_files_wait(struct tern_server *s, uint32_t most_ms, bool or_job)
     enum { SECOND = 1000000000, MILLION = 1000000 };
     struct timespec until;
     bool late = false;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until); /* the condition's clock */
     until.tv_nsec += (long)most_ms * MILLION;
     until.tv_sec += until.tv_nsec / SECOND;
     until.tv_nsec %= SECOND;

@@ -19,6 +19,8 @@ void tern_call_end(struct tern_call *c)
     c->answered = true;
 }
 
+static const char needs_more[] = "the request needs more memory than one may have";
+
 bool tern_call_fail(struct tern_call *c, int status, const char *param, const char *code,
                     const char *format, ...)
 {
@@ -29,6 +31,11 @@ bool tern_call_fail(struct tern_call *c, int status, const char *param, const ch
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    if (status == 400 && c->server->json.failed) {
+        status = 413; /* what is missing or wrong may be so for want of memory */
+        param = code = NULL;
+        snprintf(line, sizeof line, "%s", needs_more);
+    }
     tern_http_begin(c->x, status, "application/json", false);
     tern_write_to(c->x, c->out);
     tern_write_error(c->out, status, param, code, line);
@@ -76,7 +83,7 @@ void tern_kitchen_cook(struct tern_server *s, struct tern_job *j)
         tern_queue_put(s, j->kind->aside ? &s->asides : &s->cooked, j);
         return;
     }
-    (void)tern_call_fail(&c, 413, NULL, NULL, "the request needs more memory than one may have");
+    (void)tern_call_fail(&c, 413, NULL, NULL, "%s", needs_more);
     tern_job_end(j);
 }
 

@@ -165,6 +165,9 @@ bool tern_messages_render(struct tern_call *c, json_t *tools, json_t *variables,
     bool generation, goes_on;
     if (given && !json_is_null(given) && !json_is_object(given))
         return wrong(c, "chat_template_kwargs", "an object");
+    if (json_object_size(given) > TERN_CHAT_VARIABLES)
+        return tern_call_fail(c, 400, "chat_template_kwargs", NULL, "chat_template_kwargs: %zu "
+                              "given, at most %d", json_object_size(given), TERN_CHAT_VARIABLES);
     if (!read_ending(c, &generation, &goes_on))
         return false;
     if (goes_on) {

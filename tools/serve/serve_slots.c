@@ -19,6 +19,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static const char no_slot[] = "there is no such saved slot";
+
 enum action { SAVE, RESTORE, ERASE };
 
 /* Of the job. */
@@ -98,11 +100,6 @@ static void hold(struct tern_served *slot, bool held)
     atomic_store(&slot->busy, held);
 }
 
-static bool is_in_use(const char *line)
-{
-    return strstr(line, "in use") != NULL;
-}
-
 static void save(struct tern_job *j, struct tern_served *slot, const char *path, struct tern_out *o)
 {
     struct tern_server *s = j->server;
@@ -116,19 +113,45 @@ static void save(struct tern_job *j, struct tern_served *slot, const char *path,
         return;
     }
     hold(slot, true);
-    const bool ok = is_plain(path, &there) && tern_keep_save(&s->session, slot->kept, path,
-                                                             (tern_bytes){NULL, 0}, &elsewhere,
-                                                             line);
+    enum tern_kept kept = TERN_KEPT_FAILED;
+    if (is_plain(path, &there))
+        kept = tern_keep_save(&s->session, slot->kept, path, (tern_bytes){NULL, 0}, &elsewhere,
+                              line);
     hold(slot, false);
-    if (!ok) {
-        fail(j, o, is_in_use(line) ? 503 : 500,
-             is_in_use(line) ? without_path(line, j->own) : "it cannot be written");
+    if (kept != TERN_KEPT_WRITTEN) {
+        fail(j, o, kept == TERN_KEPT_BUSY ? 503 : 500,
+             kept == TERN_KEPT_BUSY ? without_path(line, j->own) : "it cannot be written");
         return;
     }
     begin(j, o);
     tern_json_u64(o, "n_saved", info.n_tokens);
     tern_json_u64(o, "n_written", size_of(path));
     end(j, o, "save_ms", from);
+}
+
+struct head { const char *path; enum tern_kept kept; char line[TERN_ARGS_LINE]; };
+
+static void read_head(void *self)
+{
+    struct head *h = self;
+    h->kept = tern_keep_read(h->path, NULL, NULL, h->line);
+}
+
+/* Whether the file is a session, found while the slot still has what it would lose. */
+static bool check_head(struct tern_job *j, struct tern_served *slot, const char *path,
+                       struct tern_out *o)
+{
+    struct head head = {.path = path};
+    hold(slot, true);
+    const bool wanted = run_elsewhere(j, read_head, &head);
+    hold(slot, false);
+    if (!wanted)
+        fail(j, o, 503, "it is given up");
+    else if (head.kept == TERN_KEPT_NONE)
+        fail(j, o, 404, no_slot);
+    else if (head.kept != TERN_KEPT_READ)
+        fail(j, o, 400, without_path(head.line, j->own));
+    return wanted && head.kept == TERN_KEPT_READ;
 }
 
 static void restore(struct tern_job *j, struct tern_served *slot, const char *path,
@@ -145,9 +168,11 @@ static void restore(struct tern_job *j, struct tern_served *slot, const char *pa
     const struct tern_elsewhere elsewhere = {run_elsewhere, j};
     const uint64_t from = tern_os_now_ns();
     if (!is_plain(path, &there) || !there) {
-        fail(j, o, 404, "there is no such saved slot");
+        fail(j, o, 404, no_slot);
         return;
     }
+    if (!check_head(j, slot, path, o))
+        return;
     tern_slot_clear(s, slot);
     if (tern_seq_open(engine, &options, &seq) != TERN_OK) {
         tern_engine_clear_error(engine);
@@ -159,8 +184,8 @@ static void restore(struct tern_job *j, struct tern_served *slot, const char *pa
     hold(slot, false);
     if (kept != TERN_KEPT_READ || tern_seq_describe(engine, seq, &info) != TERN_OK) {
         tern_seq_close(engine, seq);
-        fail(j, o, is_in_use(line) ? 503 : 400,
-             line[0] ? without_path(line, j->own) : "there is no such saved slot");
+        fail(j, o, kept == TERN_KEPT_BUSY ? 503 : 400,
+             line[0] ? without_path(line, j->own) : no_slot);
         return;
     }
     tern_slot_keep(s, slot, seq);
