@@ -189,6 +189,29 @@ def calls_tools(s):
     assert s.good("/v1/chat/completions", back)["choices"]
 
 
+def gives_back_what_it_was_asked(s, body, tool):
+    named = {"type": "function", "name": "get_weather"}
+    other = {"type": "function", "name": "sea", "description": "\u00e9\n\"", "strict": None,
+             "parameters": {"type": "object", "properties": {"x": {"type": "number",
+                                                                   "minimum": 0.1}}}}
+    usual = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    many = [{**other, "name": f"tool_{i}", "description": "x" * 600} for i in range(120)]
+    for given, want in (
+            ({}, {}), (dict.fromkeys(usual), {}), (usual, {}), ({"tools": [tool, other]},) * 2,
+            ({"tools": [other, tool], "tool_choice": named, "parallel_tool_calls": False},) * 2,
+            ({"tools": [tool], "tool_choice": "none"},) * 2,
+            ({"tools": [tool], "tool_choice": "required", "parallel_tool_calls": True},) * 2,
+            ({"tools": many[:80], "tool_choice": "none"},) * 2,
+            ({"tools": many, "tool_choice": "none"}, {"tool_choice": "none"})):
+        want = {**usual, **want}
+        whole = s.good("/v1/responses", {**body, **given})
+        events = s.named_events("/v1/responses", {**body, **given})
+        answers = [whole, *(e["response"] for e in events if "response" in e)]
+        assert len(answers) == 4
+        for a in answers:
+            assert {key: a[key] for key in usual} == want, (given, str(a)[:300])
+
+
 def responds(s):
     body = {"input": "what is the sea?", "max_output_tokens": 12, "temperature": 0,
             "ignore_eos": True}
@@ -220,6 +243,7 @@ def responds(s):
     back = items + [a["output"][0], {"type": "function_call_output", "output": "rain",
                                      "call_id": a["output"][0]["call_id"]}]
     assert s.good("/v1/responses", {**body, "input": back, "tools": [tool]})["output"]
+    gives_back_what_it_was_asked(s, body, tool)
     for bad in ({"previous_response_id": "x"}, {"input": None}, {"input": []}, {"input": [1]},
                 {"input": [{"type": "nonsense"}]}, {"tools": [{"type": "web_search"}]},
                 {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},

@@ -4,6 +4,7 @@
  * messages, reasoning, calls. Pieces of the item that is open lie in one part of the choice; when
  * it closes, the item goes whole to a list of those that are done, which is the answer's output,
  * however it is sent. */
+#include "tools/json_text.h"
 #include "tools/serve/endpoints.h"
 #include "tools/serve/serve_chat.h"
 #include "tools/serve/serve_responses.h"
@@ -14,12 +15,17 @@
 enum { OPEN, DONE }; /* of an answer's parts: the open item's text; items that are done */
 enum { NAME = 256, ID = 80 };
 
+/* A stream has what its request said three times, so what is longer is not given back. */
+enum { GIVEN_BACK = 64 << 10 };
+
 /* Of the job: there is one choice. */
 struct answer {
     bool open, cut;           /* cut: it ends because no more may be generated */
     tern_part_kind kind;      /* of the open item: TEXT, REASONING or CALL */
     uint32_t n_items, n_events;
     char name[NAME + 1];      /* of the tool that is called */
+    tern_text tools, choice;  /* as the request has them, in JSON; data NULL: it has none */
+    bool one_call;
 };
 
 static const char *id_of(const struct tern_job *j, const char *what, uint32_t item, char id[ID])
@@ -113,10 +119,18 @@ static void write_usage(const struct tern_choice *c, struct tern_out *o)
     tern_json_end(o, '}');
 }
 
+static void write_given(struct tern_out *o, const char *key, tern_text given, const char *otherwise)
+{
+    tern_json_key(o, key);
+    tern_out_put(o, given.data ? given.data : otherwise,
+                 given.data ? given.size : strlen(otherwise));
+}
+
 static void write_response(struct tern_choice *c, struct tern_out *o, const char *key)
 {
     char id[ID];
     const struct tern_job *j = c->job;
+    const struct answer *a = j->own;
     const bool cut = is_cut(c);
     tern_json_begin(o, key, '{');
     tern_json_string(o, "id", id_of(j, "resp", 0, id));
@@ -135,10 +149,9 @@ static void write_response(struct tern_choice *c, struct tern_out *o, const char
     tern_part_copy(c, DONE, o, "output", "[]");
     tern_json_null(o, "previous_response_id");
     tern_json_bool(o, "store", false);
-    tern_json_bool(o, "parallel_tool_calls", true);
-    tern_json_string(o, "tool_choice", "auto");
-    tern_json_begin(o, "tools", '[');
-    tern_json_end(o, ']');
+    tern_json_bool(o, "parallel_tool_calls", !a->one_call);
+    write_given(o, "tool_choice", a->choice, "\"auto\"");
+    write_given(o, "tools", a->tools, "[]");
     if (c->finish)
         write_usage(c, o);
     else
@@ -313,11 +326,32 @@ static void on_end(struct tern_job *j, struct tern_out *o)
 
 static const struct tern_job_kind responses = {.begin = on_begin, .event = on_event, .end = on_end};
 
+/* The kitchen's memory is long another request's when it is written: its text lies in the job's. */
+static tern_text keep_given(struct tern_job *j, const json_t *given)
+{
+    struct tern_out text;
+    tern_text kept = {NULL, 0};
+    tern_out_open(&text, -1);
+    if (given && !json_is_null(given) &&
+        json_dump_callback(given, tern_json_put, &text, JSON_ENCODE_ANY) == 0 &&
+        tern_out_flush(&text) && text.n <= GIVEN_BACK)
+        kept = tern_job_keep(j, text.grown, text.n);
+    tern_out_free(&text);
+    return kept;
+}
+
 bool tern_responses_prepare(struct tern_call *c)
 {
     struct tern_job *j = c->job;
-    if (!tern_responses_as_chat(c) || !tern_chat_prepare_as(c, &responses, -1))
-        return false;
-    j->own = tern_job_take(j, 1, sizeof(struct answer));
-    return j->own || tern_call_fail(c, 413, NULL, NULL, "no memory for the reply");
+    json_t *tools = json_incref(json_object_get(c->body, "tools")); /* a chat's take their place */
+    const bool ok = tern_responses_as_chat(c) && tern_chat_prepare_as(c, &responses, -1);
+    struct answer *a = ok ? tern_job_take(j, 1, sizeof *a) : NULL;
+    if (a) {
+        a->choice = keep_given(j, json_object_get(c->body, "tool_choice"));
+        a->tools = keep_given(j, tools);
+        a->one_call = json_is_false(json_object_get(c->body, "parallel_tool_calls"));
+    }
+    json_decref(tools);
+    j->own = a;
+    return a || (ok && tern_call_fail(c, 413, NULL, NULL, "no memory for the reply"));
 }
