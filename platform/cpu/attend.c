@@ -26,7 +26,7 @@ struct tile {
 
 /* How a batch is cut: heads of one KV head in parts of at most 16, tokens to fill the tile. */
 struct cut {
-    uint32_t heads, parts, tokens, n_items, n_chunks;
+    uint32_t heads, parts, tokens, n_tiles, n_items, n_chunks; /* items: heads beside each other */
     bool split;
 };
 
@@ -40,11 +40,11 @@ static struct cut cut_batch(const struct tern_cpu *c, const struct tern_op *op,
     uint32_t furthest = 0;
     for (uint32_t i = 0; i < c->batch->n_spans; i++) {
         const struct tern_span *s = &c->batch->spans[i];
-        cut.n_items += (s->n_rows + cut.tokens - 1) / cut.tokens;
+        cut.n_tiles += (s->n_rows + cut.tokens - 1) / cut.tokens;
         if (s->position + s->n_rows > furthest)
             furthest = s->position + s->n_rows;
     }
-    cut.n_items *= g->n_kv_heads * cut.parts;
+    cut.n_items = cut.n_tiles * g->n_kv_heads * cut.parts;
     cut.n_chunks = (furthest + TERN_CHUNK - 1) / TERN_CHUNK;
     cut.split = c->limits.n_threads > 1 && c->batch->n_rows <= TERN_FEW_ROWS && cut.n_chunks > 1 &&
                 cut.n_items < 8 * c->limits.n_threads;
@@ -309,8 +309,23 @@ static void merge_row(const struct tern_cpu *c, const struct tern_op *op,
     finish_row(c, op, item / op->n_heads, item % op->n_heads, th->sum, l, dim);
 }
 
-void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
-                     atomic_uint *counters)
+static void whole_tiles(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
+                        const struct cut *cut)
+{
+    const uint32_t n_lanes = tern_cpu_lanes(c, ph);
+    const uint32_t beside = cut->n_items / cut->n_tiles;
+    uint32_t item, last;
+    for (uint32_t k = 0; k < n_lanes; k++) {
+        const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, cut->n_tiles);
+        while (tern_cpu_take(lane.counters, lane.n * beside, 1, &item, &last)) {
+            const struct tile t = tile_at(c, &c->program->ops[ph->first], cut,
+                                          lane.first * beside + item);
+            whole_tile(c, &t, &c->threads[thread]);
+        }
+    }
+}
+
+void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread)
 {
     const struct tern_op *op = &c->program->ops[ph->first];
     const struct tern_kv_group *g = &c->program->kv_groups[c->program->kv_layers[op->index].group];
@@ -318,18 +333,16 @@ void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t t
     struct tern_cpu_thread *th = &c->threads[thread];
     uint32_t item, last;
     if (!cut.split) {
-        while (tern_cpu_take(counters, cut.n_items, 1, &item, &last)) {
-            const struct tile t = tile_at(c, op, &cut, item);
-            whole_tile(c, &t, th);
-        }
+        whole_tiles(c, ph, thread, &cut);
         return;
     }
+    atomic_uint *counters = tern_cpu_lane(c, ph, thread, 0, 1, 0).counters;
     struct tile t;
     struct tern_acts acts;
     uint32_t tile = UINT32_MAX;
     /* Few takes: what a thread begins with, nobody has asked for ahead. */
     const uint32_t n = cut.n_items * cut.n_chunks;
-    while (tern_cpu_take_part(counters, n, tern_cpu_parts(c), 1, &item, &last))
+    while (tern_cpu_take_part(counters, n, tern_cpu_parts(c, 1), 1, &item, &last))
         for (; item < last; item++) {
             if (item / cut.n_chunks != tile) {
                 tile = item / cut.n_chunks;

@@ -170,7 +170,7 @@ static void lay_out_state(struct tern_arena *a, struct tern_cpu *c)
     c->kernels = tern_carve(a, 1, sizeof *c->kernels, 64);
     c->low.phases = tern_carve(a, c->low.n_phases, sizeof *c->low.phases, 64);
     c->weights = tern_carve(a, c->program->n_weights, sizeof *c->weights, 64);
-    c->items = tern_carve(a, 2 * (size_t)c->low.n_phases, sizeof *c->items, 64);
+    c->items = tern_carve(a, 2 * (size_t)c->n_lanes * c->low.n_phases, sizeof *c->items, 64);
     c->threads = tern_carve(a, c->limits.n_threads, sizeof *c->threads, 64);
 }
 
@@ -191,6 +191,10 @@ static tern_status begin(const struct tern_model *model, const struct tern_backe
     c->limits = *plan->limits;
     c->k_type = cache_type(c->limits.k_type);
     c->v_type = cache_type(c->limits.v_type);
+    const uint32_t n_lanes = c->limits.chunk / TERN_LANE_ROWS;
+    const uint32_t most = c->limits.n_threads < TERN_MAX_LANES ? c->limits.n_threads
+                                                               : TERN_MAX_LANES;
+    c->n_lanes = n_lanes < 1 ? 1 : n_lanes < most ? n_lanes : most;
     return tern_lower(model, c->limits.exact, &c->low, err);
 }
 
@@ -315,11 +319,11 @@ static void work_phase(struct tern_cpu *c, uint32_t i, uint32_t thread)
     const struct tern_phase *ph = &c->low.phases[i];
     tern_cpu_timed_work(c, thread, ph->first, work_of(ph));
     if (ph->kind == TERN_PHASE_ROWS)
-        tern_cpu_rows(c, ph, &c->threads[thread], &c->items[2 * i]);
+        tern_cpu_rows(c, ph, thread);
     else if (ph->kind == TERN_PHASE_MULTIPLY)
-        tern_cpu_multiply(c, ph, thread, &c->items[2 * i]);
+        tern_cpu_multiply(c, ph, thread);
     else
-        tern_cpu_attend(c, ph, thread, &c->items[2 * i]);
+        tern_cpu_attend(c, ph, thread);
 }
 
 /* A few rows' own work is shorter than a barrier: the thread that comes last to the end of the
@@ -376,7 +380,7 @@ static tern_status submit(void *state, const struct tern_batch *batch, tern_erro
     for (uint32_t i = 0; i < batch->n_spans; i++)
         for (uint32_t r = 0; r < batch->spans[i].n_rows; r++)
             c->row_span[batch->spans[i].first_row + r] = i;
-    for (uint32_t i = 0; i < 2 * c->low.n_phases; i++)
+    for (uint32_t i = 0; i < 2 * tern_cpu_lanes(c, c->low.phases) * c->low.n_phases; i++)
         atomic_store_explicit(&c->items[i], 0, memory_order_relaxed);
     if (c->limits.n_threads > 1)
         c->host.parallel(c->host.self, job, c);

@@ -14,6 +14,8 @@ enum {
     TERN_FEW_ROWS = 4,   /* up to so many rows attention may be split by chunks */
     TERN_OWN_ROWS = 8,   /* up to so many rows every thread repeats norm and quantising itself,
                             and one does what rows need by themselves */
+    TERN_LANE_ROWS = 32, /* many rows are lanes of at least so many; see struct tern_lane */
+    TERN_MAX_LANES = 16,
     TERN_PHASE_TIMINGS = 4, /* work and barrier, and again where a phase has a second half */
 };
 
@@ -76,8 +78,9 @@ struct tern_cpu {
     float *angles[TERN_MAX_ROPES]; /* [chunk][n_rot]: cos and sin of each row */
     uint32_t *row_span;            /* [chunk] */
     struct tern_cpu_partials partials;
-    atomic_uint *items; /* [2 * n_phases] counters: of a phase, and of its second half (of rows:
-                           threads that came to it) */
+    atomic_uint *items; /* [n_lanes][n_phases][2] counters: of a phase, and of its second half (of
+                           rows: threads that came to it) */
+    uint32_t n_lanes;   /* at most, in any phase */
     struct tern_cpu_thread *threads;
     const struct tern_batch *batch; /* of the submit under way */
     bool keeps_timings;
@@ -106,6 +109,34 @@ static inline uint8_t *tern_cpu_values(const struct tern_cpu_pool *p, uint32_t l
                                        uint32_t head, uint32_t block)
 {
     return tern_cpu_keys(p, layer, head, p->n_blocks) + block * p->v_bytes;
+}
+
+/* Some of a phase's rows, or of items that are made of them, with counters of their own. Of many
+ * rows a thread takes those of its lane first, in each phase the same ones, so that most of what it
+ * reads it has written itself; then it helps others with theirs. */
+struct tern_lane {
+    uint32_t first, n;
+    atomic_uint *counters; /* 2 */
+};
+
+/* Rows with logits have one: nobody reads logits but the sampler, and the largest matrix would be
+ * read by each lane. */
+static inline uint32_t tern_cpu_lanes(const struct tern_cpu *c, const struct tern_phase *ph)
+{
+    const uint32_t n = ph->on_logits ? 1 : c->batch->n_rows / TERN_LANE_ROWS;
+    return n < 1 ? 1 : n < c->n_lanes ? n : c->n_lanes;
+}
+
+/* Where the thread goes as the k-th of n_lanes; items are parted evenly. */
+static inline struct tern_lane tern_cpu_lane(const struct tern_cpu *c, const struct tern_phase *ph,
+                                             uint32_t thread, uint32_t k, uint32_t n_lanes,
+                                             uint32_t n_items)
+{
+    const uint32_t i = (thread * n_lanes / c->limits.n_threads + k) % n_lanes;
+    const uint32_t first = (uint32_t)((uint64_t)n_items * i / n_lanes);
+    const uint32_t last = (uint32_t)((uint64_t)n_items * (i + 1) / n_lanes);
+    const size_t at = (size_t)i * c->low.n_phases + (size_t)(ph - c->low.phases);
+    return (struct tern_lane){first, last - first, c->items + 2 * at};
 }
 
 /* The next `step` items of n, or false when all are taken. */
@@ -144,18 +175,23 @@ static inline bool tern_cpu_take_part(atomic_uint *counter, uint32_t n, uint32_t
     return true;
 }
 
-/* Of what is left, for tern_cpu_take_part. */
-static inline uint32_t tern_cpu_parts(const struct tern_cpu *c)
+/* Of what is left in one of n_lanes, for tern_cpu_take_part: something stays for helpers. */
+static inline uint32_t tern_cpu_parts(const struct tern_cpu *c, uint32_t n_lanes)
 {
-    return c->limits.n_threads == 1 ? 1 : (3 * c->limits.n_threads + 1) / 2;
+    const uint32_t n = (c->limits.n_threads + n_lanes - 1) / n_lanes;
+    return c->limits.n_threads == 1 ? 1 : n == 1 ? 2 : (3 * n + 1) / 2;
 }
 
-/* Rows for a thread. They are neighbours: two threads that write every other row have cache lines
- * in common, and no hardware fetches every other row ahead. */
-static inline bool tern_cpu_take_rows(const struct tern_cpu *c, atomic_uint *counter,
-                                      uint32_t n_rows, uint32_t *first, uint32_t *last)
+/* Rows for a thread, first .. last - 1. They are neighbours: two threads that write every other row
+ * have cache lines in common, and no hardware fetches every other row ahead. */
+static inline bool tern_cpu_take_rows(const struct tern_cpu *c, const struct tern_lane *lane,
+                                      uint32_t n_lanes, uint32_t *first, uint32_t *last)
 {
-    return tern_cpu_take_part(counter, n_rows, tern_cpu_parts(c), 1, first, last);
+    if (!tern_cpu_take_part(lane->counters, lane->n, tern_cpu_parts(c, n_lanes), 1, first, last))
+        return false;
+    *first += lane->first;
+    *last += lane->first;
+    return true;
 }
 
 static inline void tern_cpu_barrier(const struct tern_cpu *c, uint32_t thread)
@@ -193,12 +229,9 @@ size_t tern_cpu_read_weight(const void *state, uint32_t weight, uint32_t row, ui
 void tern_cpu_elementwise(const struct tern_cpu *c, const struct tern_op *op, float *dst,
                           const float *a, const float *b, size_t n);
 
-/* What each kind of phase does, by one thread; counters are the phase's two. */
-void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, struct tern_cpu_thread *t,
-                   atomic_uint *counters);
-void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
-                       atomic_uint *counters);
-void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
-                     atomic_uint *counters);
+/* What each kind of phase does, by one thread. */
+void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread);
+void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread);
+void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread);
 
 #endif

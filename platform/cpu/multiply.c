@@ -38,9 +38,28 @@ static void prepare_row(const struct tern_cpu *c, const struct tern_phase *ph, u
                              r->sum + (size_t)at * blocks * 2, x, n);
 }
 
+/* Of all rows, by all threads, of which each takes some. */
+static void prepare_together(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread)
+{
+    const uint32_t n_rows = tern_cpu_phase_rows(c, ph), n_lanes = tern_cpu_lanes(c, ph);
+    uint32_t row, last;
+    for (uint32_t k = 0; k < n_lanes; k++) {
+        const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
+        while (tern_cpu_take_rows(c, &lane, n_lanes, &row, &last))
+            for (; row < last; row++)
+                prepare_row(c, ph, row,
+                            ph->needs_x ? c->normed + (size_t)row * c->low.widest_in
+                                        : c->threads[thread].norm,
+                            &c->records, row);
+    }
+    tern_cpu_timed_work(c, thread, ph->first, TERN_WORK_ROWS);
+    tern_cpu_barrier(c, thread);
+    tern_cpu_timed_work(c, thread, ph->first, TERN_WORK_MATMUL);
+}
+
 /* Fills acts, for this thread, with the prepared input of all rows. */
 static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
-                    atomic_uint *counter, struct tern_acts *acts)
+                    struct tern_acts *acts)
 {
     struct tern_cpu_thread *t = &c->threads[thread];
     const uint32_t n_rows = tern_cpu_phase_rows(c, ph), n = width_in(c, ph);
@@ -52,13 +71,7 @@ static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t th
         for (uint32_t row = 0; row < n_rows; row++)
             prepare_row(c, ph, row, normed + row * stride, r, row);
     } else if (ph->n_norm || ph->needs_q) {
-        uint32_t row, last;
-        while (tern_cpu_take_rows(c, counter, n_rows, &row, &last))
-            for (; row < last; row++)
-                prepare_row(c, ph, row, ph->needs_x ? normed + row * stride : t->norm, r, row);
-        tern_cpu_timed_work(c, thread, ph->first, TERN_WORK_ROWS);
-        tern_cpu_barrier(c, thread);
-        tern_cpu_timed_work(c, thread, ph->first, TERN_WORK_MATMUL);
+        prepare_together(c, ph, thread);
     }
     const int16_t slot = op_at(c, ph, 0)->a;
     *acts = (struct tern_acts){
@@ -72,10 +85,25 @@ static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t th
     };
 }
 
+/* Some rows of a phase. */
+struct some { struct tern_acts acts; uint32_t row; };
+
+static struct some lane_of(const struct tern_acts *all, const struct tern_lane *lane)
+{
+    const size_t at = lane->first, blocks = at * all->n_blocks;
+    struct some s = {*all, lane->first};
+    s.acts.n_tokens = lane->n;
+    if (all->x)
+        s.acts.x += at * all->x_stride;
+    s.acts.q += 32 * blocks;
+    s.acts.d += blocks;
+    s.acts.sum += 2 * blocks;
+    return s;
+}
+
 /* Panels first .. last - 1 of the i-th product, with its bias. */
 static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t i,
-                    const struct tern_acts *acts, struct tern_cpu_thread *t, uint32_t first,
-                    uint32_t last)
+                    const struct some *s, struct tern_cpu_thread *t, uint32_t first, uint32_t last)
 {
     const struct tern_op *op = op_at(c, ph, ph->n_norm + i);
     const struct tern_weight *w = &c->program->weights[op->weight];
@@ -85,8 +113,8 @@ static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint3
         .panels = c->weights[op->weight],
         .panel_bytes = tern_panel_bytes(type, w->n_cols),
         .n_cols = w->n_cols,
-        .acts = acts,
-        .dst = tern_cpu_slot(c, op->dst),
+        .acts = &s->acts,
+        .dst = tern_cpu_slot(c, op->dst) + (size_t)s->row * c->low.slots[op->dst].stride,
         .dst_stride = c->low.slots[op->dst].stride,
         .scratch = t->matmul,
         .again = t->multiplied == tern_format_of(type),
@@ -96,7 +124,7 @@ static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint3
     if (op->bias < 0)
         return;
     const float *bias = (const float *)c->weights[op->bias] + first * TERN_PANEL_ROWS;
-    for (size_t row = 0; row < acts->n_tokens; row++) {
+    for (size_t row = 0; row < s->acts.n_tokens; row++) {
         float *d = m.dst + row * m.dst_stride + first * TERN_PANEL_ROWS;
         c->kernels->add(d, d, bias, (size_t)(last - first) * TERN_PANEL_ROWS);
     }
@@ -113,17 +141,18 @@ static void ask(const float *x, size_t n)
 #endif
 }
 
-/* One elementwise op on columns first .. first + n - 1 of all rows. Of a row these are few, and
+/* One elementwise op on columns first .. first + n - 1 of some rows. Of a row these are few, and
  * the next row's lie far from them, so that no hardware fetches them ahead. */
-static void columns(const struct tern_cpu *c, const struct tern_op *op, uint32_t n_rows,
+static void columns(const struct tern_cpu *c, const struct tern_op *op, const struct some *s,
                     size_t first, size_t n)
 {
     enum { AHEAD = 4 };
+    const size_t n_rows = s->acts.n_tokens, from = s->row;
     const size_t dst_stride = c->low.slots[op->dst].stride, a_stride = c->low.slots[op->a].stride;
     const size_t b_stride = op->b < 0 ? 0 : c->low.slots[op->b].stride;
-    float *dst = tern_cpu_slot(c, op->dst) + first;
-    const float *a = tern_cpu_slot(c, op->a) + first;
-    const float *b = op->b < 0 ? NULL : tern_cpu_slot(c, op->b) + first;
+    float *dst = tern_cpu_slot(c, op->dst) + from * dst_stride + first;
+    const float *a = tern_cpu_slot(c, op->a) + from * a_stride + first;
+    const float *b = op->b < 0 ? NULL : tern_cpu_slot(c, op->b) + from * b_stride + first;
     for (size_t row = 0; row < n_rows; row++) {
         if (row + AHEAD < n_rows) {
             ask(a + (row + AHEAD) * a_stride, n);
@@ -142,8 +171,8 @@ static uint32_t panels_of(const struct tern_cpu *c, const struct tern_phase *ph,
            TERN_PANEL_ROWS;
 }
 
-static void elementwise_ops(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t n_rows,
-                            uint32_t first, uint32_t last)
+static void elementwise_ops(const struct tern_cpu *c, const struct tern_phase *ph,
+                            const struct some *s, uint32_t first, uint32_t last)
 {
     for (uint32_t i = ph->n_norm + ph->n_matmuls; i < ph->n; i++) {
         const struct tern_op *op = op_at(c, ph, i);
@@ -151,33 +180,43 @@ static void elementwise_ops(const struct tern_cpu *c, const struct tern_phase *p
         const size_t end =
             (size_t)last * TERN_PANEL_ROWS < width ? (size_t)last * TERN_PANEL_ROWS : width;
         if (at < end)
-            columns(c, op, n_rows, at, end - at);
+            columns(c, op, s, at, end - at);
     }
 }
 
-void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
-                       atomic_uint *counters)
+/* Panels first .. last - 1 of all products side by side, and what is fused to them. */
+static void panels(const struct tern_cpu *c, const struct tern_phase *ph, const struct some *s,
+                   struct tern_cpu_thread *t, uint32_t first, uint32_t last)
+{
+    uint32_t start = 0;
+    for (uint32_t i = 0; i < ph->n_matmuls; i++) {
+        const uint32_t n = panels_of(c, ph, i);
+        const uint32_t from = first > start ? first - start : 0,
+                       to = last - start < n ? last - start : n;
+        if (last > start && from < to)
+            product(c, ph, i, s, t, from, to);
+        if (!ph->coupled)
+            start += n;
+    }
+    elementwise_ops(c, ph, s, first, last);
+}
+
+void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread)
 {
     struct tern_cpu_thread *t = &c->threads[thread];
     struct tern_acts acts;
-    prepare(c, ph, thread, counters, &acts);
-    t->multiplied = NULL;
-    const uint32_t n_rows = (uint32_t)acts.n_tokens;
+    prepare(c, ph, thread, &acts);
     uint32_t total = 0, first, last;
     for (uint32_t i = 0; i < ph->n_matmuls; i++)
         total = ph->coupled ? panels_of(c, ph, 0) : total + panels_of(c, ph, i);
     const uint32_t least = 1 + total / (c->limits.n_threads * 24);
-    while (tern_cpu_take_part(counters + 1, total, tern_cpu_parts(c), least, &first, &last)) {
-        uint32_t start = 0;
-        for (uint32_t i = 0; i < ph->n_matmuls; i++) {
-            const uint32_t n = panels_of(c, ph, i);
-            const uint32_t from = first > start ? first - start : 0,
-                           to = last - start < n ? last - start : n;
-            if (last > start && from < to)
-                product(c, ph, i, &acts, t, from, to);
-            if (!ph->coupled)
-                start += n;
-        }
-        elementwise_ops(c, ph, n_rows, first, last);
+    const uint32_t n_rows = (uint32_t)acts.n_tokens, n_lanes = tern_cpu_lanes(c, ph);
+    const uint32_t parts = tern_cpu_parts(c, n_lanes);
+    for (uint32_t k = 0; k < n_lanes; k++) {
+        const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
+        const struct some s = lane_of(&acts, &lane);
+        t->multiplied = NULL;
+        while (tern_cpu_take_part(lane.counters + 1, total, parts, least, &first, &last))
+            panels(c, ph, &s, t, first, last);
     }
 }

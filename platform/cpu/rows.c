@@ -152,16 +152,23 @@ static void run_op(const struct tern_cpu *c, const struct tern_op *op, uint32_t 
     }
 }
 
-void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, struct tern_cpu_thread *t,
-                   atomic_uint *counters)
+static void row_ops(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t row,
+                    const struct tern_cpu_thread *t)
 {
-    const uint32_t n_rows = tern_cpu_phase_rows(c, ph);
+    if (ph->first == 0)
+        fill_angles(c, row);
+    for (uint32_t i = 0; i < ph->n; i++)
+        run_op(c, &c->program->ops[ph->first + i], row, t);
+}
+
+void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread)
+{
+    const uint32_t n_rows = tern_cpu_phase_rows(c, ph), n_lanes = tern_cpu_lanes(c, ph);
     uint32_t row, last;
-    while (tern_cpu_take_rows(c, counters, n_rows, &row, &last))
-        for (; row < last; row++) {
-            if (ph->first == 0)
-                fill_angles(c, row);
-            for (uint32_t i = 0; i < ph->n; i++)
-                run_op(c, &c->program->ops[ph->first + i], row, t);
-        }
+    for (uint32_t k = 0; k < n_lanes; k++) {
+        const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
+        while (tern_cpu_take_rows(c, &lane, n_lanes, &row, &last))
+            for (; row < last; row++)
+                row_ops(c, ph, row, &c->threads[thread]);
+    }
 }

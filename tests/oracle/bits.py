@@ -28,7 +28,7 @@ MODELS = ["llama-q4_0", "llama-q4_1", "llama-q5_0", "llama-q5_1", "llama-q8_0", 
 KV = [[], ["--exact"], ["--kv-k", "q8_0", "--kv-v", "q8_0"], ["--kv-k", "f32", "--kv-v", "f32"],
       ["--kv-k", "q8_0"], ["--kv-v", "q8_0"], ["--kv-k", "q4_0", "--kv-v", "q4_0"],
       ["--kv-k", "q4_0", "--kv-v", "q8_0"], ["--kv-v", "q4_0"]]
-CPUS, THREADS, CHUNKS = ["reference", "avx2"], [1, 2, 3], [1, 7, 64, 512]
+CPUS, THREADS, CHUNKS = ["reference", "avx2"], [1, 2, 5], [1, 7, 64, 512]
 COMPANY = ["alone", "among", "among, unshared", "after"]
 LONG = {"llama-q4_0", "llama-q8_0", "qwen3", "gemma3-window300"}  # more than a chunk of 256 keys
 N = 6  # tokens generated
