@@ -182,6 +182,32 @@ static enum tern_type cache_type(tern_kv_type type)
                                  : TERN_TYPE_Q4_0;
 }
 
+static size_t largest_matrix(const struct tern_cpu *c)
+{
+    size_t largest = 0;
+    for (uint32_t i = 0; i < c->program->n_ops; i++) {
+        const struct tern_op *op = &c->program->ops[i];
+        if (op->kind != TERN_OP_MATMUL || op->dst == c->program->logits)
+            continue;
+        const struct tern_weight *w = &c->program->weights[op->weight];
+        const size_t panels = (w->n_rows + TERN_PANEL_ROWS - 1) / TERN_PANEL_ROWS;
+        const size_t bytes = panels * (size_t)tern_panel_bytes(c->model->tensors[w->tensor].type,
+                                                               w->n_cols);
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
+}
+
+/* Each lane reads the weights, so they must be small enough to wait in a cache that cores share. */
+static uint32_t most_lanes(const struct tern_cpu *c)
+{
+    enum { SHARED_BYTES = 4 << 20 };
+    uint32_t n = c->limits.chunk / TERN_LANE_ROWS;
+    n = n < c->limits.n_threads ? n : c->limits.n_threads;
+    n = n < TERN_MAX_LANES ? n : TERN_MAX_LANES;
+    return n < 1 || largest_matrix(c) > SHARED_BYTES ? 1 : n;
+}
+
 static tern_status begin(const struct tern_model *model, const struct tern_backend_plan *plan,
                          struct tern_cpu *c, tern_error *err)
 {
@@ -191,10 +217,7 @@ static tern_status begin(const struct tern_model *model, const struct tern_backe
     c->limits = *plan->limits;
     c->k_type = cache_type(c->limits.k_type);
     c->v_type = cache_type(c->limits.v_type);
-    const uint32_t n_lanes = c->limits.chunk / TERN_LANE_ROWS;
-    const uint32_t most = c->limits.n_threads < TERN_MAX_LANES ? c->limits.n_threads
-                                                               : TERN_MAX_LANES;
-    c->n_lanes = n_lanes < 1 ? 1 : n_lanes < most ? n_lanes : most;
+    c->n_lanes = most_lanes(c);
     return tern_lower(model, c->limits.exact, &c->low, err);
 }
 
