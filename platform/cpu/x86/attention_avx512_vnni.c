@@ -1,7 +1,9 @@
 /* Attention over one chunk on 16 lanes.
  *
- * Values are read once for a tile of query rows: up to 6 rows by 4 vectors of 16 dims stay in
- * registers over the 16 tokens of a block, and a vector is widened once for all rows. Query rows
+ * Values are read once for a tile of query rows: up to 8 rows by 2 vectors of 16 dims stay in
+ * registers over the 16 tokens of a block, and a vector is widened once for all rows. Two vectors
+ * are a block of q8_0, so a row's weights are multiplied by its scales for all 16 tokens at once.
+ * Query rows
  * see different numbers of tokens (causal prefill), but nearly the same: tokens that all rows of
  * a tile see go through the tile, the few before and after through a tile of one row. A row's
  * chain is in token order all the same. Dims past the last whole vector are a masked one. */
@@ -55,7 +57,7 @@ float tern_softmax_avx512_vnni(float *s, size_t lo, size_t hi, float *m)
 /* --- values --- */
 
 enum kind { F32, F16, Q8_0 };
-enum { TILE_ROWS = 6, TILE_VECTORS = 4 };
+enum { TILE_ROWS = 8, TILE_VECTORS = 2, BLOCK_BYTES = 34 };
 
 /* Tokens of one block for a few rows. */
 struct tile {
@@ -79,20 +81,49 @@ INLINE __m512 widen(const uint8_t *v, enum kind kind, __mmask16 mask, bool whole
                                  : _mm256_maskz_loadu_epi16(mask, v));
 }
 
-/* The scale of a block of q8_0 values in all lanes. */
-INLINE __m512 scale_of(const uint8_t *block)
+/* Four tokens' scales, the first one lowest. */
+INLINE long long four_scales(const uint8_t *block, size_t row_bytes)
 {
-    return _mm512_cvtph_ps(_mm256_set1_epi16((short)tern_load_u16(block)));
+    return (long long)((uint64_t)tern_load_u16(block) |
+                       (uint64_t)tern_load_u16(block + row_bytes) << 16 |
+                       (uint64_t)tern_load_u16(block + 2 * row_bytes) << 32 |
+                       (uint64_t)tern_load_u16(block + 3 * row_bytes) << 48);
+}
+
+/* The scales of q8_0 values of up to 16 tokens. */
+INLINE __m512 scales_of(const uint8_t *block, size_t row_bytes, size_t n_tokens)
+{
+    if (n_tokens == 16)
+        return _mm512_cvtph_ps(_mm256_set_epi64x(four_scales(block + 12 * row_bytes, row_bytes),
+                                                 four_scales(block + 8 * row_bytes, row_bytes),
+                                                 four_scales(block + 4 * row_bytes, row_bytes),
+                                                 four_scales(block, row_bytes)));
+    uint16_t halves[16] = {0};
+    for (size_t k = 0; k < n_tokens; k++)
+        halves[k] = tern_load_u16(block + k * row_bytes);
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)halves));
+}
+
+/* Rows' weights of up to 16 tokens, times the scales of the block of q8_0 that dim d lies in. */
+static __attribute__((noinline)) void scale_weights(const struct tile *t, size_t d, int n_rows,
+                                                    float scaled[TILE_ROWS][16])
+{
+    const __mmask16 mask = first_lanes(t->n_tokens);
+    const __m512 scales = scales_of(t->v + d / 32 * BLOCK_BYTES, t->row_bytes, t->n_tokens);
+    for (int r = 0; r < n_rows; r++) {
+        const __m512 weights = _mm512_maskz_loadu_ps(mask, t->p + r * TERN_CHUNK);
+        _mm512_storeu_ps(scaled[r], _mm512_mul_ps(weights, scales));
+    }
 }
 
 /* n_rows x n_vectors chains over the tokens, from dim d on; both are constants where this is
- * inlined. For q8_0 the dims lie in blocks of 32, two vectors each. The same dims of the next
- * block are asked for early. */
+ * inlined. For q8_0 the dims lie in a block of 32. The same dims of the next block are asked for
+ * early. */
 INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows, int n_vectors,
                      size_t n_dims)
 {
     __m512 acc[TILE_ROWS][TILE_VECTORS];
-    const bool whole = n_dims == 16 * (size_t)n_vectors;
+    const bool whole = n_vectors == TILE_VECTORS;
     const __mmask16 mask = first_lanes(n_dims);
     UNROLL
     for (int r = 0; r < n_rows; r++)
@@ -102,27 +133,30 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
             acc[r][j] = whole ? _mm512_loadu_ps(o) : _mm512_maskz_loadu_ps(mask, o);
         }
     const uint8_t *row = t->v, *ahead = t->ahead;
-    const float *p = t->p;
+    float scaled[TILE_ROWS][16];
+    if (kind == Q8_0)
+        scale_weights(t, d, n_rows, scaled);
+    const float *p = kind == Q8_0 ? scaled[0] : t->p;
+    const int p_stride = kind == Q8_0 ? 16 : TERN_CHUNK;
     for (size_t k = 0; k < t->n_tokens; k++, p++, row += t->row_bytes, ahead += t->row_bytes) {
-        __m512 v[TILE_VECTORS], scale[TILE_VECTORS];
+        __m512 v[TILE_VECTORS];
         UNROLL
         for (int j = 0; j < n_vectors; j++) {
             const size_t e = d + 16 * (size_t)j;
-            const size_t at = kind == F32 ? 4 * e : kind == F16 ? 2 * e : e / 32 * 34 + 2 + e % 32;
+            const size_t at = kind == F32   ? 4 * e
+                              : kind == F16 ? 2 * e
+                                            : e / 32 * BLOCK_BYTES + 2 + e % 32;
             if (kind == F32 || j % 2 == 0)
                 _mm_prefetch((const char *)ahead + at, _MM_HINT_T0);
             v[j] = widen(row + at, kind, mask, whole);
-            if (kind == Q8_0)
-                scale[j] = j % 2 ? scale[j - 1] : scale_of(row + e / 32 * 34);
         }
         UNROLL
-        for (int r = 0; r < n_rows; r++)
+        for (int r = 0; r < n_rows; r++) {
+            const __m512 weight = _mm512_set1_ps(p[r * p_stride]);
             UNROLL
-            for (int j = 0; j < n_vectors; j++) {
-                const __m512 weight = _mm512_set1_ps(p[r * TERN_CHUNK]);
-                acc[r][j] = _mm512_fmadd_ps(kind == Q8_0 ? _mm512_mul_ps(weight, scale[j]) : weight,
-                                            v[j], acc[r][j]);
-            }
+            for (int j = 0; j < n_vectors; j++)
+                acc[r][j] = _mm512_fmadd_ps(weight, v[j], acc[r][j]);
+        }
     }
     UNROLL
     for (int r = 0; r < n_rows; r++)
@@ -139,12 +173,10 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
 INLINE void run_dims(const struct tile *t, size_t dim, enum kind kind, int n_rows)
 {
     size_t d = 0;
-    for (; d + 64 <= dim; d += 64)
-        run_tile(t, d, kind, n_rows, 4, 64);
-    for (; d + 16 <= dim; d += 16)
-        run_tile(t, d, kind, n_rows, 1, 16);
-    if (d < dim)
-        run_tile(t, d, kind, n_rows, 1, dim - d);
+    for (; d + 32 <= dim; d += 32)
+        run_tile(t, d, kind, n_rows, 2, 32);
+    for (; d < dim; d += 16)
+        run_tile(t, d, kind, n_rows, 1, dim - d < 16 ? dim - d : 16);
 }
 
 /* Tokens from .. to for n_rows rows from r on, added to what o holds. */
@@ -169,13 +201,15 @@ INLINE void run_span(const struct tern_values *v, size_t r, size_t n_rows, size_
         case 3: run_dims(&t, v->dim, kind, 3); break;
         case 4: run_dims(&t, v->dim, kind, 4); break;
         case 5: run_dims(&t, v->dim, kind, 5); break;
-        default: run_dims(&t, v->dim, kind, 6); break;
+        case 6: run_dims(&t, v->dim, kind, 6); break;
+        case 7: run_dims(&t, v->dim, kind, 7); break;
+        default: run_dims(&t, v->dim, kind, 8); break;
         }
         from = end;
     }
 }
 
-/* 1 .. 6 rows; those that see nothing are left alone. */
+/* 1 .. 8 rows; those that see nothing are left alone. */
 INLINE void run_rows(const struct tern_values *v, size_t first, size_t n, enum kind kind)
 {
     size_t lo = 0, hi = TERN_CHUNK;
