@@ -3,10 +3,9 @@
  * Values are read once for a tile of query rows: up to 8 rows by 2 vectors of 16 dims stay in
  * registers over the 16 tokens of a block, and a vector is widened once for all rows. Two vectors
  * are a block of q8_0, so a row's weights are multiplied by its scales for all 16 tokens at once.
- * Query rows
- * see different numbers of tokens (causal prefill), but nearly the same: tokens that all rows of
- * a tile see go through the tile, the few before and after through a tile of one row. A row's
- * chain is in token order all the same. Dims past the last whole vector are a masked one. */
+ * Query rows see different numbers of tokens (causal prefill), but nearly the same: tokens that all
+ * rows of a tile see go through the tile, the few before and after through a tile of one row. A
+ * row's chain is in token order all the same. Dims past the last whole vector are a masked one. */
 #include "platform/cpu/x86/x86.h"
 
 #include "platform/cpu/x86/math_avx512_vnni.h"
