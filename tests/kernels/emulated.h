@@ -1,48 +1,19 @@
 /* emulated.h: AVX-512 VNNI and AMX in plain C, for kernels on CPUs that have neither.
  *
  * Sources of those variants are compiled a second time with this in front of them: it stands in
- * for lanes_avx512_vnni.h, whose include guard it takes, for the intrinsics of tiles, and gives
- * the kernels other names. What is checked is everything but the instructions themselves: order,
- * addresses, scales, and what lies beyond the ends. */
+ * for lanes_avx512_vnni.h, whose include guard it takes, and for the intrinsics of tiles; the
+ * kernels have other names. Attention and rows have emulated_lanes.h. What is checked is everything
+ * but the instructions themselves: order, addresses, scales, and what lies beyond the ends. */
 #ifndef TERN_CPU_LANES_AVX512_VNNI_H
 #define TERN_CPU_LANES_AVX512_VNNI_H
 
 #include "quant/half.h"
+#include "tests/kernels/emulated_names.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#define tern_matmul_q4_0_avx512_vnni emulated_q4_0_vnni
-#define tern_matmul_q4_1_avx512_vnni emulated_q4_1_vnni
-#define tern_matmul_q5_0_avx512_vnni emulated_q5_0_vnni
-#define tern_matmul_q5_1_avx512_vnni emulated_q5_1_vnni
-#define tern_matmul_q8_0_avx512_vnni emulated_q8_0_vnni
-#define tern_matmul_q4_k_avx512_vnni emulated_q4_k_vnni
-#define tern_matmul_q5_k_avx512_vnni emulated_q5_k_vnni
-#define tern_matmul_q6_k_avx512_vnni emulated_q6_k_vnni
-#define tern_matmul_q3_k_avx512_vnni emulated_q3_k_vnni
-#define tern_matmul_iq4_nl_avx512_vnni emulated_iq4_nl_vnni
-#define tern_matmul_iq4_xs_avx512_vnni emulated_iq4_xs_vnni
-#define tern_matmul_mxfp4_avx512_vnni emulated_mxfp4_vnni
-#define tern_matmul_tq2_0_avx512_vnni emulated_tq2_0_vnni
-#define tern_matmul_codes_avx512_vnni emulated_codes_vnni
-#define tern_matmul_iq4_nl_amx_int8 emulated_iq4_nl_amx
-#define tern_matmul_iq4_xs_amx_int8 emulated_iq4_xs_amx
-#define tern_matmul_mxfp4_amx_int8 emulated_mxfp4_amx
-#define tern_matmul_q3_k_amx_int8 emulated_q3_k_amx
-#define tern_matmul_tq2_0_amx_int8 emulated_tq2_0_amx
-#define tern_matmul_q4_0_amx_int8 emulated_q4_0_amx
-#define tern_matmul_q4_1_amx_int8 emulated_q4_1_amx
-#define tern_matmul_q5_0_amx_int8 emulated_q5_0_amx
-#define tern_matmul_q5_1_amx_int8 emulated_q5_1_amx
-#define tern_scores_q8_0_avx512_vnni emulated_scores_q8_0_vnni
-#define tern_scores_q4_0_avx512_vnni emulated_scores_q4_0_vnni
-#define tern_matmul_q8_0_amx_int8 emulated_q8_0_amx
-#define tern_matmul_q4_k_amx_int8 emulated_q4_k_amx
-#define tern_matmul_q5_k_amx_int8 emulated_q5_k_amx
-#define tern_matmul_q6_k_amx_int8 emulated_q6_k_amx
 
 #define TERN_INLINE static inline
 #define TERN_UNROLL

@@ -13,11 +13,13 @@
 
 #include <string.h>
 
+#ifndef INLINE
 #define INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 8")
+#endif
 #endif
 
 /* --- softmax --- */

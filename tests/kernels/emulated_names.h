@@ -1,0 +1,43 @@
+/* emulated_names.h: other names for kernels that are compiled a second time. */
+#ifndef TERN_TESTS_EMULATED_NAMES_H
+#define TERN_TESTS_EMULATED_NAMES_H
+
+#define tern_matmul_q4_0_avx512_vnni emulated_q4_0_vnni
+#define tern_matmul_q4_1_avx512_vnni emulated_q4_1_vnni
+#define tern_matmul_q5_0_avx512_vnni emulated_q5_0_vnni
+#define tern_matmul_q5_1_avx512_vnni emulated_q5_1_vnni
+#define tern_matmul_q8_0_avx512_vnni emulated_q8_0_vnni
+#define tern_matmul_q4_k_avx512_vnni emulated_q4_k_vnni
+#define tern_matmul_q5_k_avx512_vnni emulated_q5_k_vnni
+#define tern_matmul_q6_k_avx512_vnni emulated_q6_k_vnni
+#define tern_matmul_q3_k_avx512_vnni emulated_q3_k_vnni
+#define tern_matmul_iq4_nl_avx512_vnni emulated_iq4_nl_vnni
+#define tern_matmul_iq4_xs_avx512_vnni emulated_iq4_xs_vnni
+#define tern_matmul_mxfp4_avx512_vnni emulated_mxfp4_vnni
+#define tern_matmul_tq2_0_avx512_vnni emulated_tq2_0_vnni
+#define tern_matmul_codes_avx512_vnni emulated_codes_vnni
+#define tern_matmul_iq4_nl_amx_int8 emulated_iq4_nl_amx
+#define tern_matmul_iq4_xs_amx_int8 emulated_iq4_xs_amx
+#define tern_matmul_mxfp4_amx_int8 emulated_mxfp4_amx
+#define tern_matmul_q3_k_amx_int8 emulated_q3_k_amx
+#define tern_matmul_tq2_0_amx_int8 emulated_tq2_0_amx
+#define tern_matmul_q4_0_amx_int8 emulated_q4_0_amx
+#define tern_matmul_q4_1_amx_int8 emulated_q4_1_amx
+#define tern_matmul_q5_0_amx_int8 emulated_q5_0_amx
+#define tern_matmul_q5_1_amx_int8 emulated_q5_1_amx
+#define tern_scores_q8_0_avx512_vnni emulated_scores_q8_0_vnni
+#define tern_scores_q4_0_avx512_vnni emulated_scores_q4_0_vnni
+#define tern_matmul_q8_0_amx_int8 emulated_q8_0_amx
+#define tern_matmul_q4_k_amx_int8 emulated_q4_k_amx
+#define tern_matmul_q5_k_amx_int8 emulated_q5_k_amx
+#define tern_matmul_q6_k_amx_int8 emulated_q6_k_amx
+
+#define tern_softmax_avx512_vnni emulated_softmax_vnni
+#define tern_values_f32_avx512_vnni emulated_values_f32_vnni
+#define tern_values_f16_avx512_vnni emulated_values_f16_vnni
+#define tern_values_q8_0_avx512_vnni emulated_values_q8_0_vnni
+#define tern_silu_mul_avx512_vnni emulated_silu_mul_vnni
+#define tern_gelu_mul_avx512_vnni emulated_gelu_mul_vnni
+#define tern_softcap_avx512_vnni emulated_softcap_vnni
+
+#endif
