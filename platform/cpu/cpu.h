@@ -132,11 +132,13 @@ static inline struct tern_lane tern_cpu_lane(const struct tern_cpu *c, const str
                                              uint32_t thread, uint32_t k, uint32_t n_lanes,
                                              uint32_t n_items)
 {
+    atomic_uint *counters = c->items + 2 * (size_t)(ph - c->low.phases);
+    if (n_lanes == 1)
+        return (struct tern_lane){0, n_items, counters};
     const uint32_t i = (thread * n_lanes / c->limits.n_threads + k) % n_lanes;
     const uint32_t first = (uint32_t)((uint64_t)n_items * i / n_lanes);
     const uint32_t last = (uint32_t)((uint64_t)n_items * (i + 1) / n_lanes);
-    const size_t at = (size_t)i * c->low.n_phases + (size_t)(ph - c->low.phases);
-    return (struct tern_lane){first, last - first, c->items + 2 * at};
+    return (struct tern_lane){first, last - first, counters + 2 * (size_t)i * c->low.n_phases};
 }
 
 /* The next `step` items of n, or false when all are taken. */
