@@ -11,10 +11,10 @@
  *   multiply   [norm, quantise] gate, up; act      panels, gate and up side by side
  *   multiply   [quantise] down; x += down          panels
  *
- * What stands in brackets is done by every thread for itself when there are few rows, and is
- * shared out by rows, with a barrier of its own, when there are many (and of very many rows each
- * thread has its own, struct tern_lane of cpu.h). A rows phase of few rows is
- * done by whoever is last to the end of the phase before, so that a layer has five barriers.
+ * What stands in brackets is done by every thread for itself when there are few rows, and is shared
+ * out by rows, with a barrier of its own, when there are many (of very many, a thread has some of
+ * its own: struct tern_lane of cpu.h). A rows phase of few rows is done by whoever is last to the
+ * end of the phase before, so that a layer has five barriers.
  */
 #ifndef TERN_CPU_LOWER_H
 #define TERN_CPU_LOWER_H
