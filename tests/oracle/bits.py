@@ -57,6 +57,15 @@ def alone(tern, path, ids, env, extra):
     return key(load(out))
 
 
+def quiet(tern, path, ids, threads, chunk, extra):
+    """Without the prompt's own probabilities steps are as long as a chunk, and rows are lanes."""
+    out = tern.out("run", path, "--ids", ",".join(map(str, ids)), "-n", N, "--temp", 0,
+                   "--ignore-eos", "--logprobs", 4, "-c", len(ids) + 32, "-t", threads, "--chunk",
+                   chunk, *extra, "--json")
+    answer = load(out)
+    return [answer["tokens"], answer["logprobs"]]
+
+
 def lines(ids, company, n_vocab):
     """The prompts of a file, and which of them is ours: among strangers and kin."""
     others = [ternrun.ids(100 + i, 9 + len(ids) * i // 6, n_vocab) for i in range(5)]
@@ -100,6 +109,11 @@ def check_model(terns, path, ids, n_vocab, whole, first):
             n += 1
             if not same(run(terns[0], path, ids, n_vocab, *way, kv), base):
                 wrong.append(f"{' '.join(map(str, way))} {' '.join(kv)}")
+        for tern in terns[:1] if kv else terns:
+            for threads, chunk in ((2, 64), (5, 512)):
+                n += 1
+                if quiet(tern, path, ids, threads, chunk, kv) != base[:2]:
+                    wrong.append(f"{' '.join(tern.command)}: {threads} {chunk} quiet {kv}")
         for tern in terns[1:]:
             for way in ((None, 2, 64, "alone"), ("reference", 1, 512, "among")):
                 n += 1
