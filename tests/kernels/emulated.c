@@ -28,6 +28,7 @@ static void install_vnni(struct tern_kernels *k)
     k->values_f32 = tern_values_f32_avx512_vnni;
     k->values_f16 = tern_values_f16_avx512_vnni;
     k->values_q8_0 = tern_values_q8_0_avx512_vnni;
+    k->values_q4_0 = tern_values_q4_0_avx512_vnni;
     k->silu_mul = tern_silu_mul_avx512_vnni;
     k->gelu_mul = tern_gelu_mul_avx512_vnni;
     k->softcap = tern_softcap_avx512_vnni;

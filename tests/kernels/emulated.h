@@ -16,9 +16,12 @@
 #include <string.h>
 
 #define TERN_INLINE static inline
+#define TERN_PAIRS 1
 #define TERN_UNROLL
 
 enum { LANES = 16, TILE_TOKENS = 12, TILE_TOKENS_HALVES = 8 };
+/* Below these few tokens have kernels of their own; with minimums, and without. */
+enum { FEW_TOKENS_MIN = 40, FEW_TOKENS = 24 };
 
 typedef struct { _Alignas(64) int32_t v[LANES]; } ints;
 typedef struct { _Alignas(64) float v[LANES]; } floats;
@@ -209,6 +212,13 @@ TERN_INLINE ints differing(ints a, ints b)
     return a;
 }
 
+TERN_INLINE ints plus_ints(ints a, ints b)
+{
+    for (int i = 0; i < LANES; i++)
+        a.v[i] += b.v[i];
+    return a;
+}
+
 TERN_INLINE ints minus_ints(ints a, ints b)
 {
     for (int i = 0; i < LANES; i++)
@@ -311,6 +321,7 @@ TERN_INLINE ints dot_4_at(ints sum, ints codes, const int8_t *q)
     return dot_4(sum, codes, broadcast_4(q));
 }
 
+
 TERN_INLINE void dot_4_all(ints sum[1], const ints codes[1], const int8_t *q)
 {
     sum[0] = dot_4_at(sum[0], codes[0], q);
@@ -340,7 +351,7 @@ TERN_INLINE void add_fifths(ints bits, ints w[8])
     }
 }
 
-enum { _MM_HINT_T0 };
+enum { _MM_HINT_T0, _MM_HINT_T1 };
 
 TERN_INLINE void _mm_prefetch(const char *p, int hint)
 {

@@ -65,12 +65,19 @@ static inline bytes_16 lanes_load_bytes(const void *p)
     return x;
 }
 
-static inline halves_16 lanes_set_64(long long d, long long c, long long b, long long a)
+static inline halves_16 lanes_set_two(bytes_16 high, bytes_16 low)
 {
-    const long long all[4] = {a, b, c, d};
     halves_16 x;
-    memcpy(&x, all, sizeof x);
+    memcpy(x.v, &low, sizeof low);
+    memcpy(x.v + 8, &high, sizeof high);
     return x;
+}
+
+static inline bytes_16 lanes_blend_halves(bytes_16 no, bytes_16 yes, unsigned mask)
+{
+    for (int i = 0; i < 16; i++)
+        no.v[i] = mask >> i / 2 & 1 ? yes.v[i] : no.v[i];
+    return no;
 }
 
 static inline floats_16 lanes_set(float a)
@@ -93,7 +100,9 @@ static inline floats_16 lanes_set(float a)
 #define _mm256_loadu_si256(p) lanes_load_halves(0xffff, p)
 #define _mm256_maskz_loadu_epi16(m, p) lanes_load_halves(m, p)
 #define _mm_loadu_si128(p) lanes_load_bytes(p)
-#define _mm256_set_epi64x lanes_set_64
+#define _mm256_set_m128i lanes_set_two
+#undef _mm_blend_epi16
+#define _mm_blend_epi16 lanes_blend_halves
 
 /* --- arithmetic --- */
 
@@ -178,6 +187,29 @@ static inline ints_16 lanes_widen_bytes(bytes_16 x)
     return y;
 }
 
+static inline ints_16 lanes_widen_codes(bytes_16 x)
+{
+    ints_16 y;
+    for (int i = 0; i < 16; i++)
+        y.v[i] = (uint8_t)x.v[i];
+    return y;
+}
+
+static inline ints_16 lanes_down(ints_16 x, int n)
+{
+    for (int i = 0; i < 16; i++)
+        x.v[i] = (int32_t)((uint32_t)x.v[i] >> n);
+    return x;
+}
+
+static inline floats_16 lanes_looked_up(ints_16 at, floats_16 x)
+{
+    floats_16 y;
+    for (int i = 0; i < 16; i++)
+        y.v[i] = x.v[at.v[i] & 15];
+    return y;
+}
+
 static inline floats_16 lanes_to_floats(ints_16 x)
 {
     floats_16 y;
@@ -231,6 +263,12 @@ static inline floats_4 lanes_odd(floats_4 x)
 #define _mm256_castps256_ps128(x) lanes_half_of_8(x, 0)
 #define _mm256_extractf128_ps lanes_half_of_8
 #define _mm512_cvtepi8_epi32 lanes_widen_bytes
+#define _mm512_cvtepu8_epi32 lanes_widen_codes
+#undef _mm512_srli_epi32
+#define _mm512_srli_epi32 lanes_down
+#define _mm512_permutexvar_ps lanes_looked_up
+#undef _mm512_setr_ps
+#define _mm512_setr_ps(...) ((floats_16){{__VA_ARGS__}})
 #define _mm512_cvtepi32_ps lanes_to_floats
 #define _mm512_cvtph_ps lanes_widen_halves
 

@@ -36,6 +36,7 @@
 #define tern_values_f32_avx512_vnni emulated_values_f32_vnni
 #define tern_values_f16_avx512_vnni emulated_values_f16_vnni
 #define tern_values_q8_0_avx512_vnni emulated_values_q8_0_vnni
+#define tern_values_q4_0_avx512_vnni emulated_values_q4_0_vnni
 #define tern_silu_mul_avx512_vnni emulated_silu_mul_vnni
 #define tern_gelu_mul_avx512_vnni emulated_gelu_mul_vnni
 #define tern_softcap_avx512_vnni emulated_softcap_vnni

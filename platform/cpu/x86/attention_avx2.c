@@ -11,6 +11,7 @@
 #include "platform/cpu/x86/x86.h"
 
 #include "platform/cpu/x86/math_avx2.h"
+#include "platform/cpu/x86/ahead_x86.h"
 #include "quant/half.h"
 
 #include <stdbool.h>
@@ -117,7 +118,7 @@ float tern_softmax_avx2(float *s, size_t lo, size_t hi, float *m)
 /* --- values --- */
 
 enum kind { F32, F16, Q8_0 };
-enum { MAX_ACCS = 12, MAX_ROWS = 6 };
+enum { MAX_ACCS = 12, MAX_ROWS = 6, SUMS = 10 }; /* of a tile: most, and on average */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -136,13 +137,6 @@ INLINE __m256 widen(const uint8_t *at, enum kind kind)
     const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)at);
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
 }
-
-/* What is read after these values: asked for evenly by all that runs over a chunk's tokens, since
- * a core waits when it asks for more than a few lines at a time. */
-struct look {
-    const uint8_t *const *block; /* [16] or NULL */
-    size_t n_lines, done, share; /* lines of a block: all, asked for, at a time */
-};
 
 /* What a tile works on: tokens from .. to of the chunk for some rows. w[row][token] are their
  * weights, scaled where values have scales; token t lies at block[t / 16] + t % 16 * row_bytes. */
@@ -192,10 +186,7 @@ INLINE void add_token(__m256 *acc, const uint8_t *row, const float *w, enum kind
 INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows, int n_vectors)
 {
     const size_t row_bytes = t->row_bytes, at = offset_of(d, kind);
-    const struct look look = *t->look;
-    const size_t upto = look.done + look.share < look.n_lines ? look.done + look.share
-                                                               : look.n_lines;
-    t->look->done = upto;
+    const struct look look = look_on(t->look);
     __m256 acc[MAX_ACCS];
 #pragma GCC unroll 12
     for (int i = 0; i < n_rows * n_vectors; i++)
@@ -205,8 +196,7 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
     for (size_t from = t->from; from < t->to;) {
         const size_t end = (from | 15) + 1 < t->to ? (from | 15) + 1 : t->to, b = from / 16;
         const uint8_t *row = t->block[b] + from % 16 * row_bytes + at;
-        for (size_t i = look.done; i < upto && look.block[b]; i++)
-            _mm_prefetch((const char *)look.block[b] + 64 * i, _MM_HINT_T1);
+        look_after(&look, b);
         if (end - from == 16) {
 #pragma GCC unroll 4
             for (int i = 0; i < 16; i++, w++, row += row_bytes)
@@ -322,18 +312,9 @@ INLINE size_t tile_rows(size_t left)
     return left == 7 ? 4 : left < 6 ? left : 6;
 }
 
-/* A tile has about ten accumulators; that tells how many run over the tokens. */
-INLINE struct look look_of(const struct tern_values *v)
-{
-    const size_t n_lines = v->ahead ? (v->ahead_bytes + 63) / 64 : 0;
-    const size_t n_tiles = v->n_rows * v->dim / 8 / 10;
-    return (struct look){v->ahead, n_lines, 0,
-                         n_tiles ? (n_lines + n_tiles - 1) / n_tiles : n_lines};
-}
-
 INLINE void run_floats(const struct tern_values *v, enum kind kind)
 {
-    struct look look = look_of(v);
+    struct look look = look_of(v, 8 * SUMS);
     zero_rows(v, 0, v->dim);
     for (size_t r = 0, n; r < v->n_rows; r += n) {
         n = tile_rows(v->n_rows - r);
@@ -454,7 +435,7 @@ INLINE void run_codes(const struct tern_values *v, bool four)
     struct codes_scratch *own = v->scratch;
     const size_t bytes = four ? 18 : 34;
     const uint8_t *block[TERN_CHUNK / 16];
-    struct look look = look_of(v);
+    struct look look = look_of(v, 8 * SUMS);
     size_t from = TERN_CHUNK, to = 0;
     for (size_t r = 0; r < v->n_rows; r++) {
         if (v->lo[r] == v->hi[r])

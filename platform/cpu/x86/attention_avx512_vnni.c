@@ -1,16 +1,16 @@
 /* Attention over one chunk on 16 lanes.
  *
- * Values are read once for a tile of query rows: up to 8 rows by 2 vectors of 16 dims stay in
- * registers over the 16 tokens of a block, and a vector is widened once for all rows. Two vectors
- * are a block of q8_0, so a row's weights are multiplied by its scales for all 16 tokens at once.
- * Query rows see different numbers of tokens (causal prefill), but nearly the same: tokens that all
- * rows of a tile see go through the tile, the few before and after through a tile of one row. A
- * row's chain is in token order all the same. Dims past the last whole vector are a masked one. */
+ * Values are read once for a tile of query rows: up to 8 rows by 2 vectors of 16 dims, or up to 3
+ * by 4, stay in registers over all tokens of the chunk, and a vector is widened once for all rows.
+ * Two vectors are a block of 32 dims with one scale: the weights of all tokens are multiplied by
+ * those first. A row's chain is in token order. */
 #include "platform/cpu/x86/x86.h"
 
 #include "platform/cpu/x86/math_avx512_vnni.h"
+#include "platform/cpu/x86/ahead_x86.h"
 #include "quant/half.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #ifndef INLINE
@@ -21,7 +21,6 @@
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 #endif
-
 /* --- softmax --- */
 
 /* Lanes of s[i .. i + 15] within lo .. hi. */
@@ -57,200 +56,373 @@ float tern_softmax_avx512_vnni(float *s, size_t lo, size_t hi, float *m)
 
 /* --- values --- */
 
-enum kind { F32, F16, Q8_0 };
-enum { TILE_ROWS = 8, TILE_VECTORS = 2, BLOCK_BYTES = 34 };
+enum kind { F32, F16, Q8_0, Q4_0 };
+enum { MAX_ROWS = 8, MAX_VECTORS = 4, FEW_ROWS = 3, SUMS = 14 /* of a tile, on average */ };
 
-/* Tokens of one block for a few rows. */
+/* What the scratch holds while 32 dims are worked on, or 64 of few rows. */
+struct values_scratch {
+    float sum[MAX_ROWS][64], zeros[MAX_ROWS][64];
+    union {
+        struct {
+            float scale[TERN_CHUNK];
+            float w[2][MAX_ROWS][TERN_CHUNK]; /* of each 32 dims: weights times scales */
+        } scaled;
+        uint16_t halves[TERN_CHUNK][32]; /* of f16, when dims are left over: they and zeros */
+    } u;
+};
+_Static_assert(sizeof(struct values_scratch) <= TERN_ATTENTION_SCRATCH(1), "scratch");
+
+/* What a tile works on: tokens from .. to of the chunk for some rows. w[row][token] are their
+ * weights; where values have scales they are scaled, and the next 32 dims have their own behind
+ * all rows'. Token t lies at block[t / 16] + at + t % 16 * row_bytes. */
 struct tile {
-    const uint8_t *v, *ahead; /* first token; what will be read next */
-    size_t row_bytes, n_tokens;
-    const float *p;           /* first row, first token */
-    float *o;                 /* first row */
-    size_t o_stride;
+    const uint8_t *const *block;
+    size_t at, row_bytes, from, to, n_dims;
+    const float *w;
+    float (*begin)[64], (*sum)[64]; /* what the chains go on from, and where they go */
+    struct look *look;
 };
 
-/* Some dims on: 16, or as many as the mask has. Lanes outside are not read. */
-INLINE __m512 widen(const uint8_t *v, enum kind kind, __mmask16 mask, bool whole)
+INLINE bool has_scales(enum kind kind)
 {
-    if (kind == F32)
-        return whole ? _mm512_loadu_ps((const float *)(const void *)v)
-                     : _mm512_maskz_loadu_ps(mask, (const float *)(const void *)v);
-    if (kind == Q8_0) /* rows are padded to blocks */
-        return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
-            _mm_loadu_si128((const __m128i *)(const void *)v)));
-    return _mm512_cvtph_ps(whole ? _mm256_loadu_si256((const __m256i *)(const void *)v)
-                                 : _mm256_maskz_loadu_epi16(mask, v));
+    return kind == Q8_0 || kind == Q4_0;
 }
 
-/* Four tokens' scales, the first one lowest. */
-INLINE long long four_scales(const uint8_t *block, size_t row_bytes)
+/* Where 32 dims of a row lie. */
+INLINE size_t offset_of(size_t d, enum kind kind)
 {
-    return (long long)((uint64_t)tern_load_u16(block) |
-                       (uint64_t)tern_load_u16(block + row_bytes) << 16 |
-                       (uint64_t)tern_load_u16(block + 2 * row_bytes) << 32 |
-                       (uint64_t)tern_load_u16(block + 3 * row_bytes) << 48);
+    return d / 32 * (kind == F32 ? 128 : kind == F16 ? 64 : kind == Q8_0 ? 34 : 18);
 }
 
-/* The scales of q8_0 values of up to 16 tokens. */
-INLINE __m512 scales_of(const uint8_t *block, size_t row_bytes, size_t n_tokens)
+INLINE __m128i load_16(const uint8_t *at)
 {
-    if (n_tokens == 16)
-        return _mm512_cvtph_ps(_mm256_set_epi64x(four_scales(block + 12 * row_bytes, row_bytes),
-                                                 four_scales(block + 8 * row_bytes, row_bytes),
-                                                 four_scales(block + 4 * row_bytes, row_bytes),
-                                                 four_scales(block, row_bytes)));
-    uint16_t halves[16] = {0};
-    for (size_t k = 0; k < n_tokens; k++)
-        halves[k] = tern_load_u16(block + k * row_bytes);
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)halves));
+    return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
-/* Rows' weights of up to 16 tokens, times the scales of the block of q8_0 that dim d lies in. */
-static __attribute__((noinline)) void scale_weights(const struct tile *t, size_t d, int n_rows,
-                                                    float scaled[TILE_ROWS][16])
+/* 32 dims as floats. Of f32 those that the masks have, and others are not read. */
+INLINE void widen(const uint8_t *at, enum kind kind, const __mmask16 mask[2], __m512 v[2])
 {
-    const __mmask16 mask = first_lanes(t->n_tokens);
-    const __m512 scales = scales_of(t->v + d / 32 * BLOCK_BYTES, t->row_bytes, t->n_tokens);
-    for (int r = 0; r < n_rows; r++) {
-        const __m512 weights = _mm512_maskz_loadu_ps(mask, t->p + r * TERN_CHUNK);
-        _mm512_storeu_ps(scaled[r], _mm512_mul_ps(weights, scales));
+    if (kind == Q4_0) {
+        /* A look-up takes the low four bits of an index. */
+        const __m512 values =
+            _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+        const __m512i codes = _mm512_cvtepu8_epi32(load_16(at + 2));
+        v[0] = _mm512_permutexvar_ps(codes, values);
+        v[1] = _mm512_permutexvar_ps(_mm512_srli_epi32(codes, 4), values);
+        return;
     }
+    UNROLL
+    for (int j = 0; j < 2; j++)
+        v[j] = kind == F32   ? _mm512_maskz_loadu_ps(mask[j],
+                                                     (const float *)(const void *)(at + 64 * j))
+               : kind == F16 ? _mm512_cvtph_ps(_mm256_loadu_si256(
+                                   (const __m256i *)(const void *)(at + 32 * j)))
+                             : _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_16(at + 2 + 16 * j)));
 }
 
-/* n_rows x n_vectors chains over the tokens, from dim d on; both are constants where this is
- * inlined. For q8_0 the dims lie in a block of 32. The same dims of the next block are asked for
- * early. */
-INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows, int n_vectors,
-                     size_t n_dims)
+/* One token's values times its weights. */
+INLINE void add_token(const uint8_t *row, const float *w, enum kind kind, int n_rows,
+                      int n_vectors, const __mmask16 mask[2], __m512 acc[MAX_ROWS][MAX_VECTORS])
 {
-    __m512 acc[TILE_ROWS][TILE_VECTORS];
-    const bool whole = n_vectors == TILE_VECTORS;
-    const __mmask16 mask = first_lanes(n_dims);
+    __m512 v[MAX_VECTORS];
+    UNROLL
+    for (int j = 0; j < n_vectors; j += 2)
+        widen(row + offset_of(16 * (size_t)j, kind), kind, mask, v + j);
     UNROLL
     for (int r = 0; r < n_rows; r++)
         UNROLL
         for (int j = 0; j < n_vectors; j++) {
-            const float *o = t->o + (size_t)r * t->o_stride + d + 16 * j;
-            acc[r][j] = whole ? _mm512_loadu_ps(o) : _mm512_maskz_loadu_ps(mask, o);
+            const int weights = has_scales(kind) ? r + j / 2 * MAX_ROWS : r;
+            acc[r][j] = _mm512_fmadd_ps(_mm512_set1_ps(w[weights * TERN_CHUNK]), v[j], acc[r][j]);
         }
-    const uint8_t *row = t->v, *ahead = t->ahead;
-    float scaled[TILE_ROWS][16];
-    if (kind == Q8_0)
-        scale_weights(t, d, n_rows, scaled);
-    const float *p = kind == Q8_0 ? scaled[0] : t->p;
-    const int p_stride = kind == Q8_0 ? 16 : TERN_CHUNK;
-    for (size_t k = 0; k < t->n_tokens; k++, p++, row += t->row_bytes, ahead += t->row_bytes) {
-        __m512 v[TILE_VECTORS];
+}
+
+/* n_rows x n_vectors chains over the tokens of a tile; both are constants where this is inlined,
+ * and n_vectors is even. */
+INLINE void run_tile(const struct tile *t, enum kind kind, int n_rows, int n_vectors)
+{
+    const size_t more = t->n_dims > 16 ? t->n_dims - 16 : 0;
+    const __mmask16 mask[2] = {first_lanes(t->n_dims), first_lanes(more)};
+    const struct look look = look_on(t->look);
+    float (*begin)[64] = t->begin, (*sum)[64] = t->sum;
+    __m512 acc[MAX_ROWS][MAX_VECTORS];
+    UNROLL
+    for (int r = 0; r < n_rows; r++)
         UNROLL
-        for (int j = 0; j < n_vectors; j++) {
-            const size_t e = d + 16 * (size_t)j;
-            const size_t at = kind == F32   ? 4 * e
-                              : kind == F16 ? 2 * e
-                                            : e / 32 * BLOCK_BYTES + 2 + e % 32;
-            if (kind == F32 || j % 2 == 0)
-                _mm_prefetch((const char *)ahead + at, _MM_HINT_T0);
-            v[j] = widen(row + at, kind, mask, whole);
-        }
-        UNROLL
-        for (int r = 0; r < n_rows; r++) {
-            const __m512 weight = _mm512_set1_ps(p[r * p_stride]);
-            UNROLL
-            for (int j = 0; j < n_vectors; j++)
-                acc[r][j] = _mm512_fmadd_ps(weight, v[j], acc[r][j]);
-        }
+        for (int j = 0; j < n_vectors; j++)
+            acc[r][j] = _mm512_loadu_ps(begin[r] + 16 * j);
+    const float *w = t->w + t->from;
+    for (size_t from = t->from; from < t->to;) {
+        const size_t end = (from | 15) + 1 < t->to ? (from | 15) + 1 : t->to;
+        const uint8_t *row = t->block[from / 16] + t->at + from % 16 * t->row_bytes;
+        look_after(&look, from / 16);
+        for (; from < end; from++, w++, row += t->row_bytes)
+            add_token(row, w, kind, n_rows, n_vectors, mask, acc);
     }
     UNROLL
     for (int r = 0; r < n_rows; r++)
         UNROLL
-        for (int j = 0; j < n_vectors; j++) {
-            float *o = t->o + (size_t)r * t->o_stride + d + 16 * j;
-            if (whole)
-                _mm512_storeu_ps(o, acc[r][j]);
-            else
-                _mm512_mask_storeu_ps(o, mask, acc[r][j]);
-        }
+        for (int j = 0; j < n_vectors; j++)
+            _mm512_storeu_ps(sum[r] + 16 * j, acc[r][j]);
 }
 
-INLINE void run_dims(const struct tile *t, size_t dim, enum kind kind, int n_rows)
+/* Two vectors, or four of few rows. */
+INLINE void run_dims(const struct tile *t, enum kind kind, int n_rows)
 {
-    size_t d = 0;
-    for (; d + 32 <= dim; d += 32)
-        run_tile(t, d, kind, n_rows, 2, 32);
-    for (; d < dim; d += 16)
-        run_tile(t, d, kind, n_rows, 1, dim - d < 16 ? dim - d : 16);
+    if (n_rows <= FEW_ROWS && t->n_dims > 32)
+        run_tile(t, kind, n_rows, 4);
+    else
+        run_tile(t, kind, n_rows, 2);
 }
 
-/* Tokens from .. to for n_rows rows from r on, added to what o holds. */
-INLINE void run_span(const struct tern_values *v, size_t r, size_t n_rows, size_t from, size_t to,
-                     enum kind kind)
+INLINE void run_tiles(const struct tile *t, size_t n_rows, enum kind kind)
 {
-    while (from < to) {
-        const size_t end = (from | 15) + 1 < to ? (from | 15) + 1 : to;
-        const uint8_t *next = end < to ? v->block[end / 16] : v->block[from / 16];
-        const struct tile t = {
-            .v = v->block[from / 16] + from % 16 * v->row_bytes,
-            .ahead = next,
-            .row_bytes = v->row_bytes,
-            .n_tokens = end - from,
-            .p = v->p + r * TERN_CHUNK + from,
-            .o = v->o + r * v->o_stride,
-            .o_stride = v->o_stride,
-        };
-        switch (n_rows) {
-        case 1: run_dims(&t, v->dim, kind, 1); break;
-        case 2: run_dims(&t, v->dim, kind, 2); break;
-        case 3: run_dims(&t, v->dim, kind, 3); break;
-        case 4: run_dims(&t, v->dim, kind, 4); break;
-        case 5: run_dims(&t, v->dim, kind, 5); break;
-        case 6: run_dims(&t, v->dim, kind, 6); break;
-        case 7: run_dims(&t, v->dim, kind, 7); break;
-        default: run_dims(&t, v->dim, kind, 8); break;
-        }
-        from = end;
+    switch (n_rows) {
+    case 1: run_dims(t, kind, 1); break;
+    case 2: run_dims(t, kind, 2); break;
+    case 3: run_dims(t, kind, 3); break;
+    case 4: run_dims(t, kind, 4); break;
+    case 5: run_dims(t, kind, 5); break;
+    case 6: run_dims(t, kind, 6); break;
+    case 7: run_dims(t, kind, 7); break;
+    default: run_dims(t, kind, 8); break;
     }
 }
 
-/* 1 .. 8 rows; those that see nothing are left alone. */
-INLINE void run_rows(const struct tern_values *v, size_t first, size_t n, enum kind kind)
+/* What is around the tiles is compiled once for all kinds, which are constants in these alone. */
+typedef void tiles_fn(const struct tile *t, size_t n_rows);
+
+static void tiles_f32(const struct tile *t, size_t n_rows)
 {
-    size_t lo = 0, hi = TERN_CHUNK;
-    for (size_t r = first; r < first + n; r++) {
-        lo = v->lo[r] > lo ? v->lo[r] : lo;
-        hi = v->hi[r] < hi ? v->hi[r] : hi;
-        if (v->lo[r] < v->hi[r])
-            memset(v->o + r * v->o_stride, 0, v->dim * sizeof *v->o);
-    }
-    if (lo >= hi)
-        lo = hi = TERN_CHUNK; /* nothing in common: each row alone, all of it before */
-    for (size_t r = first; r < first + n; r++)
-        run_span(v, r, 1, v->lo[r], v->hi[r] < lo ? v->hi[r] : lo, kind);
-    run_span(v, first, n, lo, hi, kind);
-    for (size_t r = first; r < first + n; r++)
-        run_span(v, r, 1, hi, v->hi[r], kind);
+    run_tiles(t, n_rows, F32);
 }
 
-/* Tiles as even as can be. */
-INLINE void run_values(const struct tern_values *v, enum kind kind)
+static void tiles_f16(const struct tile *t, size_t n_rows)
 {
-    for (size_t r = 0; r < v->n_rows;) {
-        const size_t left = v->n_rows - r, n_tiles = (left + TILE_ROWS - 1) / TILE_ROWS;
-        const size_t n = (left + n_tiles - 1) / n_tiles;
-        run_rows(v, r, n, kind);
-        r += n;
+    run_tiles(t, n_rows, F16);
+}
+
+static void tiles_q8_0(const struct tile *t, size_t n_rows)
+{
+    run_tiles(t, n_rows, Q8_0);
+}
+
+static void tiles_q4_0(const struct tile *t, size_t n_rows)
+{
+    run_tiles(t, n_rows, Q4_0);
+}
+
+/* Neighbouring rows that all see tokens from .. to - 1 of the chunk. */
+struct span { uint16_t first, n_rows, from, to; };
+enum { MAX_SPANS = 2 * MAX_ROWS * MAX_ROWS };
+
+/* Cuts what 1 .. MAX_ROWS rows see into spans, in the order of their tokens. Query rows see nearly
+ * the same tokens (causal prefill): all of them the most, and then neighbours some few. */
+static TERN_ONE_COPY size_t find_spans(const uint16_t *lo, const uint16_t *hi, size_t n_rows,
+                                  struct span *spans)
+{
+    size_t n_spans = 0;
+    for (size_t t = 0, end; t < TERN_CHUNK; t = end) {
+        end = TERN_CHUNK; /* up to which nobody comes or goes */
+        for (size_t r = 0; r < n_rows; r++) {
+            if (lo[r] > t && lo[r] < hi[r] && lo[r] < end)
+                end = lo[r];
+            if (lo[r] <= t && hi[r] > t && hi[r] < end)
+                end = hi[r];
+        }
+        bool before = false;
+        for (size_t r = 0; r < n_rows; r++) {
+            const bool sees = lo[r] <= t && hi[r] > t;
+            if (sees && before)
+                spans[n_spans - 1].n_rows++;
+            else if (sees)
+                spans[n_spans++] = (struct span){(uint16_t)r, 1, (uint16_t)t, (uint16_t)end};
+            before = sees;
+        }
+    }
+    return n_spans;
+}
+
+static TERN_ONE_COPY void run_spans(struct tile t, const struct span *spans, size_t n_spans,
+                               tiles_fn *tiles)
+{
+    const struct tile all = t;
+    for (const struct span *s = spans; s < spans + n_spans; s++) {
+        t.from = s->from;
+        t.to = s->to;
+        t.w = all.w + (size_t)s->first * TERN_CHUNK;
+        t.sum = all.sum + s->first;
+        t.begin = s == spans ? all.begin : t.sum;
+        tiles(&t, s->n_rows);
+    }
+}
+
+/* Scales of 8 tokens, row_bytes (more than 16) apart: each is read where it falls in its lane, with
+ * what lies before it in its row and after it in its block. */
+INLINE __m128i eight_scales(const uint8_t *at, size_t row_bytes)
+{
+    const size_t step = row_bytes - 2;
+    __m128i x = _mm_blend_epi16(load_16(at), load_16(at + step), 0x02);
+    x = _mm_blend_epi16(x, load_16(at + 2 * step), 0x04);
+    x = _mm_blend_epi16(x, load_16(at + 3 * step), 0x08);
+    at += 4 * step;
+    __m128i y = _mm_blend_epi16(load_16(at), load_16(at + step), 0x20);
+    y = _mm_blend_epi16(y, load_16(at + 2 * step), 0x40);
+    y = _mm_blend_epi16(y, load_16(at + 3 * step), 0x80);
+    return _mm_blend_epi16(x, y, 0xf0);
+}
+
+/* Scales of tokens from .. to - 1, which lie at this offset in their rows. */
+static TERN_ONE_COPY void spread_scales(const struct tern_values *v, size_t offset, size_t from,
+                                   size_t to, float *scale)
+{
+    const size_t bytes = v->row_bytes;
+    for (size_t t = from, end; t < to; t = end) {
+        const uint8_t *at = v->block[t / 16] + offset;
+        end = (t | 15) + 1 < to ? (t | 15) + 1 : to;
+        if (end - t == 16) {
+            const __m256i halves = _mm256_set_m128i(eight_scales(at + 8 * bytes, bytes),
+                                                    eight_scales(at, bytes));
+            _mm512_storeu_ps(scale + t, _mm512_cvtph_ps(halves));
+            continue;
+        }
+        for (size_t i = t; i < end; i++)
+            scale[i] = tern_load_f16(at + i % 16 * bytes);
+    }
+}
+
+/* w[row][token] = p * scale; what nobody sees is multiplied too. */
+static TERN_ONE_COPY void weigh(const float *p, size_t n_rows, size_t from, size_t to,
+                           const float *scale, float (*w)[TERN_CHUNK])
+{
+    for (size_t t = from & ~(size_t)15; t < to; t += 16) {
+        const __m512 scales = _mm512_loadu_ps(scale + t);
+        for (size_t r = 0; r < n_rows; r++)
+            _mm512_storeu_ps(w[r] + t,
+                             _mm512_mul_ps(_mm512_loadu_ps(p + r * TERN_CHUNK + t), scales));
+    }
+}
+
+/* The last n dims of halves, fewer than 32, filled up with zeros. */
+static TERN_ONE_COPY void fill_up(const struct tern_values *v, size_t d, size_t n, size_t from,
+                             size_t to, uint16_t (*halves)[32])
+{
+    memset(halves[from], 0, (to - from) * sizeof halves[0]);
+    for (size_t t = from; t < to; t++)
+        memcpy(halves[t], v->block[t / 16] + t % 16 * v->row_bytes + 2 * d, 2 * n);
+}
+
+static TERN_ONE_COPY void zero(float (*sum)[64], size_t n_rows)
+{
+    for (size_t r = 0; r < n_rows; r++)
+        for (size_t j = 0; j < 64; j += 16)
+            _mm512_storeu_ps(sum[r] + j, _mm512_setzero_ps());
+}
+
+/* Dims d .. d + n - 1 of rows r .. r + n_rows - 1; those that see nothing are left alone. */
+static TERN_ONE_COPY void end_rows(const struct tern_values *v, size_t r, size_t n_rows, size_t d,
+                              size_t n, float (*sum)[64])
+{
+    for (size_t i = 0; i < n_rows; i++)
+        for (size_t j = 0; j < n && v->lo[r + i] < v->hi[r + i]; j += 16)
+            _mm512_mask_storeu_ps(v->o + (r + i) * v->o_stride + d + j, first_lanes(n - j),
+                                  _mm512_loadu_ps(sum[i] + j));
+}
+
+/* Tokens that any row sees. */
+static TERN_ONE_COPY void find_seen(const struct tern_values *v, size_t *from, size_t *to)
+{
+    *from = TERN_CHUNK;
+    *to = 0;
+    for (size_t r = 0; r < v->n_rows; r++) {
+        if (v->lo[r] == v->hi[r])
+            continue;
+        *from = v->lo[r] < *from ? v->lo[r] : *from;
+        *to = v->hi[r] > *to ? v->hi[r] : *to;
+    }
+}
+
+/* Rows of a tile: as even as can be. */
+static size_t rows_of(size_t left)
+{
+    const size_t n_tiles = (left + MAX_ROWS - 1) / MAX_ROWS;
+    return (left + n_tiles - 1) / n_tiles;
+}
+
+/* Dims of a tile: 64 of few rows where the rows of values have them, rows of blocks filled up. */
+static size_t dims_of(const struct tern_values *v, size_t d, enum kind kind)
+{
+    const size_t left = v->dim - d, whole = has_scales(kind) ? (left + 31) / 32 * 32 : left;
+    const size_t most = v->n_rows <= FEW_ROWS && whole >= 64 ? 64 : 32;
+    return left < most ? left : most;
+}
+
+static TERN_ONE_COPY void run_values(const struct tern_values *v, enum kind kind, tiles_fn *tiles)
+{
+    struct values_scratch *own = v->scratch;
+    const uint8_t *filled[TERN_CHUNK / 16];
+    struct look look = look_of(v, 16 * SUMS);
+    struct tile t = {.look = &look, .sum = own->sum};
+    struct span spans[2][MAX_SPANS];
+    size_t from, to, n_spans[2];
+    find_seen(v, &from, &to);
+    if (from >= to)
+        return;
+    zero(own->zeros, MAX_ROWS);
+    for (size_t r = 0, i = 0, n; r < v->n_rows; r += n, i++) {
+        n = rows_of(v->n_rows - r);
+        n_spans[i] = find_spans(v->lo + r, v->hi + r, n, spans[i]);
+    }
+    for (size_t d = 0; d < v->dim; d += t.n_dims) {
+        t.n_dims = dims_of(v, d, kind);
+        t.block = v->block;
+        t.row_bytes = v->row_bytes;
+        t.at = offset_of(d, kind);
+        if (kind == F16 && t.n_dims < 32) {
+            fill_up(v, d, t.n_dims, from, to, own->u.halves);
+            for (size_t b = 0; b < TERN_CHUNK / 16; b++)
+                filled[b] = (const uint8_t *)own->u.halves[16 * b];
+            t.block = filled;
+            t.row_bytes = sizeof own->u.halves[0];
+            t.at = 0;
+        }
+        for (size_t r = 0, i = 0, n; r < v->n_rows; r += n, i++) {
+            n = rows_of(v->n_rows - r);
+            t.w = has_scales(kind) ? own->u.scaled.w[0][0] : v->p + r * TERN_CHUNK;
+            for (size_t e = 0; e < t.n_dims && has_scales(kind); e += 32) {
+                if (r == 0)
+                    spread_scales(v, offset_of(d + e, kind), from, to, own->u.scaled.scale);
+                weigh(v->p + r * TERN_CHUNK, n, from, to, own->u.scaled.scale,
+                      own->u.scaled.w[e / 32]);
+            }
+            if (n_spans[i] == 0)
+                continue;
+            /* Mostly the first span has all rows. */
+            if (spans[i][0].n_rows < n)
+                zero(own->sum, n);
+            t.begin = spans[i][0].n_rows < n ? own->sum + spans[i][0].first : own->zeros;
+            run_spans(t, spans[i], n_spans[i], tiles);
+            end_rows(v, r, n, d, t.n_dims, own->sum);
+        }
     }
 }
 
 void tern_values_f32_avx512_vnni(const struct tern_values *v)
 {
-    run_values(v, F32);
+    run_values(v, F32, tiles_f32);
 }
 
 void tern_values_f16_avx512_vnni(const struct tern_values *v)
 {
-    run_values(v, F16);
+    run_values(v, F16, tiles_f16);
 }
 
 void tern_values_q8_0_avx512_vnni(const struct tern_values *v)
 {
-    run_values(v, Q8_0);
+    run_values(v, Q8_0, tiles_q8_0);
+}
+
+void tern_values_q4_0_avx512_vnni(const struct tern_values *v)
+{
+    run_values(v, Q4_0, tiles_q4_0);
 }

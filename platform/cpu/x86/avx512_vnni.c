@@ -32,4 +32,5 @@ void tern_install_avx512_vnni(struct tern_kernels *k)
     k->values_f32 = tern_values_f32_avx512_vnni;
     k->values_f16 = tern_values_f16_avx512_vnni;
     k->values_q8_0 = tern_values_q8_0_avx512_vnni;
+    k->values_q4_0 = tern_values_q4_0_avx512_vnni;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define TERN_INLINE static inline __attribute__((always_inline))
+#define TERN_PAIRS 1 /* a panel is one register: pairs_vnni.h */
 
 /* The loop that follows is unrolled whole, at most 12 times. */
 #ifdef __clang__
@@ -18,6 +19,8 @@
 /* 32 registers: a tile's chains, its dots and a weight. With two scales a block, the products
  * by the first scale wait there too. */
 enum { LANES = 16, TILE_TOKENS = 12, TILE_TOKENS_HALVES = 8 };
+/* Below these few tokens have kernels of their own; with minimums, and without. */
+enum { FEW_TOKENS_MIN = 40, FEW_TOKENS = 24 };
 
 typedef __m512i ints;
 typedef __m512 floats;
@@ -138,6 +141,11 @@ TERN_INLINE ints either(ints a, ints b)
 TERN_INLINE ints differing(ints a, ints b)
 {
     return _mm512_xor_si512(a, b);
+}
+
+TERN_INLINE ints plus_ints(ints a, ints b)
+{
+    return _mm512_add_epi32(a, b);
 }
 
 TERN_INLINE ints minus_ints(ints a, ints b)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define TERN_INLINE static inline __attribute__((always_inline))
+#define TERN_PAIRS 0
 
 /* The loop that follows is unrolled whole, at most 12 times. */
 #ifdef __clang__
@@ -17,6 +18,9 @@
 
 /* 16 registers: a tile's dots, weights and four bytes of a token; its chains rest in memory. */
 enum { LANES = 8, TILE_TOKENS = 4, TILE_TOKENS_HALVES = 4 };
+/* Few tokens have no kernels of their own: 16 KB of code for 1.33 of the speed of two, 1.08 of
+ * eight's. */
+enum { FEW_TOKENS_MIN = 1, FEW_TOKENS = 1 };
 
 typedef __m256i ints;
 typedef __m256 floats;
@@ -136,6 +140,11 @@ TERN_INLINE ints either(ints a, ints b)
 TERN_INLINE ints differing(ints a, ints b)
 {
     return _mm256_xor_si256(a, b);
+}
+
+TERN_INLINE ints plus_ints(ints a, ints b)
+{
+    return _mm256_add_epi32(a, b);
 }
 
 TERN_INLINE ints minus_ints(ints a, ints b)

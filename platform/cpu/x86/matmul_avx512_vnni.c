@@ -7,30 +7,30 @@
 
 /* --- the types of cached keys too: a panel is what 16 tokens keep --- */
 
-static __attribute__((noinline)) void panel_q4_0(const struct tern_matmul *m, size_t p,
-                                                 size_t token, size_t n_tokens)
+static TERN_ONE_COPY void panels_q4_0(const struct tern_matmul *m, size_t p,
+                                                  size_t n_panels, size_t token, size_t n_tokens)
 {
-    panel_by_many(&q4_0, m, p, token, n_tokens);
+    panels_by_many(&q4_0, m, p, n_panels, token, n_tokens);
 }
 
-static __attribute__((noinline)) void panel_q8_0(const struct tern_matmul *m, size_t p,
-                                                 size_t token, size_t n_tokens)
+static TERN_ONE_COPY void panels_q8_0(const struct tern_matmul *m, size_t p,
+                                                  size_t n_panels, size_t token, size_t n_tokens)
 {
-    panel_by_many(&q8_0, m, p, token, n_tokens);
+    panels_by_many(&q8_0, m, p, n_panels, token, n_tokens);
 }
 
 void tern_matmul_q4_0_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&q4_0, panel_q4_0, m, first, n);
+    matmul_codes(&q4_0, panels_q4_0, m, first, n);
 }
 
 void tern_matmul_q8_0_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&q8_0, panel_q8_0, m, first, n);
+    matmul_codes(&q8_0, panels_q8_0, m, first, n);
 }
 
 /* Blocks one after the other, their sides made once, and all scores scaled in the end. */
-TERN_INLINE void scores_codes(const struct tern_codes_vnni *f, panel_by_many_fn *panel,
+TERN_INLINE void scores_codes(const struct tern_codes_vnni *f, panels_by_many_fn *panels,
                               const struct tern_scores *s)
 {
     const size_t n_rows = s->acts->n_tokens;
@@ -44,7 +44,7 @@ TERN_INLINE void scores_codes(const struct tern_codes_vnni *f, panel_by_many_fn 
         look_ahead(s, b, 0, ahead_share(s, 1));
         m.panels = s->block[b];
         m.dst = s->s + TERN_PANEL_ROWS * b;
-        panel(&m, 0, 0, n_rows);
+        panels(&m, 0, 1, 0, n_rows);
     }
     for (size_t r = 0; r < n_rows; r++)
         for (size_t b = s->first; b < s->last; b++) {
@@ -55,12 +55,12 @@ TERN_INLINE void scores_codes(const struct tern_codes_vnni *f, panel_by_many_fn 
 
 void tern_scores_q4_0_avx512_vnni(const struct tern_scores *s)
 {
-    scores_codes(&q4_0, panel_q4_0, s);
+    scores_codes(&q4_0, panels_q4_0, s);
 }
 
 void tern_scores_q8_0_avx512_vnni(const struct tern_scores *s)
 {
-    scores_codes(&q8_0, panel_q8_0, s);
+    scores_codes(&q8_0, panels_q8_0, s);
 }
 
 /* --- other types --- */

@@ -115,26 +115,19 @@ TERN_INLINE void float_panel(load_16 *load, size_t bytes, struct float_tile t, s
     }
 }
 
-/* GCC would make copies for callers whose strides and scales it knows. */
-#ifdef __clang__
-#define ONE_COPY __attribute__((noinline))
-#else
-#define ONE_COPY __attribute__((noinline, noclone))
-#endif
-
 typedef void panel_fn(const struct float_tile *t, size_t n_tokens);
 
-static ONE_COPY void panel_f32(const struct float_tile *t, size_t n_tokens)
+static TERN_ONE_COPY void panel_f32(const struct float_tile *t, size_t n_tokens)
 {
     float_panel(load_f32, 4, *t, n_tokens);
 }
 
-static ONE_COPY void panel_f16(const struct float_tile *t, size_t n_tokens)
+static TERN_ONE_COPY void panel_f16(const struct float_tile *t, size_t n_tokens)
 {
     float_panel(load_f16, 2, *t, n_tokens);
 }
 
-static ONE_COPY void panel_bf16(const struct float_tile *t, size_t n_tokens)
+static TERN_ONE_COPY void panel_bf16(const struct float_tile *t, size_t n_tokens)
 {
     float_panel(load_bf16, 2, *t, n_tokens);
 }

@@ -9,18 +9,15 @@
  * Types with two scales a block (Q6_K) need sc0 * dot0 + sc1 * dot1 below 2^24: floats hold
  * both products and their sum exactly, and multiply faster than integers.
  *
- * One token: codes are unpacked in registers and used once. Many: some blocks of a panel are
- * unpacked into the scratch and serve tiles of rows by tokens, whose chains rest in dst between
- * the parts of a panel. Tiles know three kinds of sides, not the types, so that all types share
- * their code.
+ * One token: codes are unpacked in registers and used once. Few: the same, and each token's chains
+ * go on in dst. Many: some blocks of a panel, or of two, are unpacked into the scratch and serve
+ * tiles of rows by tokens, whose chains rest in dst between the parts of a panel.
  *
  * Whoever includes this has included the words for one width, lanes_*.h. */
 #ifndef TERN_CPU_MATMUL_VNNI_H
 #define TERN_CPU_MATMUL_VNNI_H
 
-#include "platform/cpu/x86/types_vnni.h"
-
-enum { MAX_TILE_TOKENS = 12 };
+#include "platform/cpu/x86/tiles_vnni.h"
 
 /* --- one token --- */
 
@@ -100,16 +97,6 @@ TERN_UNROLL
 
 /* --- many tokens --- */
 
-/* A sub-block of a panel as tiles want it: codes[j][r][b] is element 4 j + b of row r. */
-struct tern_expanded {
-    uint8_t codes[8][TERN_PANEL_ROWS][4];
-    float scale[TERN_PANEL_ROWS];
-    union {
-        float minus_min[TERN_PANEL_ROWS];
-        float halves[2][TERN_PANEL_ROWS];
-    } u;
-};
-
 enum {
     EXPANDED_BYTES = 20480,
     MAX_EXPANDED = EXPANDED_BYTES / sizeof(struct tern_expanded) / 4 * 4,
@@ -117,7 +104,9 @@ enum {
     /* Activations of a group of tokens should stay in the second cache while panels pass: CPUs
      * with these instructions have 1 MB and more of it, and threads of a core share them. */
     GROUP_BYTES = 1024 * 1024, GROUP_TOKENS = 132, GROUP_TOKENS_HALVES = 80,
+    PAIRS_FROM = 24, /* tokens */
 };
+_Static_assert((int)PAIRS_FROM >= (int)FEW_TOKENS, "few come one panel at a time");
 _Static_assert(GROUP_TOKENS % TILE_TOKENS == 0 && GROUP_TOKENS_HALVES % TILE_TOKENS_HALVES == 0,
                "groups are filled up to whole tiles");
 _Static_assert(GROUP_TOKENS * 2 * sizeof(int32_t) <= SIDE_BYTES, "scratch");
@@ -147,228 +136,18 @@ TERN_INLINE void expand_sub(const struct tern_codes_vnni *f, struct tern_sub s,
     }
 }
 
-/* Groups of sub-blocks first .. first + n - 1 of a panel. */
+/* Groups of sub-blocks first .. first + n - 1 of a panel, `step` apart. */
 TERN_INLINE void expand(const struct tern_codes_vnni *f, const uint8_t *panel, size_t first,
-                        size_t n, struct tern_expanded *out)
+                        size_t n, struct tern_expanded *out, size_t step)
 {
     for (size_t g = first; g < first + n; g++)
         TERN_UNROLL
         for (unsigned e = 0; e < f->period; e++) {
             const struct tern_sub s = {panel + g / f->n_groups * f->block_bytes,
                                        (unsigned)(g % f->n_groups), e};
-            expand_sub(f, s, out++);
+            expand_sub(f, s, out);
+            out += step;
         }
-}
-
-/* Minimums of a sub-block that has two of them, for types without a kernel of their own. */
-struct tern_mins {
-    float minus_min[TERN_PANEL_ROWS];
-    int16_t m[TERN_PANEL_ROWS][2];
-};
-
-/* What the record says of a block of one token, beside its q, as tiles want it: d, then -zero *
- * sum, or d * sum as float, or -zero times the sums of both halves. */
-enum { SIDE_D = 0, SIDE_SUM = 1, SIDE_SUM_2 = 2 };
-
-TERN_INLINE size_t side_words(enum tern_sides sides)
-{
-    return sides == TERN_SIDE_HALVES ? 3 : 2;
-}
-
-/* What a tile takes and gives, from its first token and sub-block on. n_blocks is the stride of
- * the record. */
-struct tern_tile {
-    const struct tern_expanded *w;
-    const struct tern_mins *mins; /* of a kind that has them; others do not use sum */
-    size_t n_subs;
-    const int8_t *q;
-    const int16_t *sum;
-    const int32_t *side;
-    size_t n_blocks;
-    const float *from; /* where the chains go on from, dst or zeros */
-    size_t from_stride;
-    float *dst;
-    size_t dst_stride;
-};
-
-/* What a tile does, constant wherever it is inlined. */
-struct tern_kind { enum tern_sides sides; bool has_mins; };
-
-/* Where a token's operands are. The compiler must not know how tokens lie to each other: it
- * would keep many differences where a few pointers do. */
-struct tern_at { const int8_t *q; const int32_t *side; const int16_t *sum; };
-
-TERN_INLINE struct tern_at token_at(const struct tern_kind *k, const struct tern_tile *a, size_t t)
-{
-    const size_t i = t * a->n_blocks;
-    struct tern_at at = {a->q + TERN_SUB * i, a->side + side_words(k->sides) * i, a->sum + 2 * i};
-    __asm__("" : "+r"(at.q), "+r"(at.side));
-    return at;
-}
-
-/* sum += code * q over j0 .. j0 + n - 1 for n_tokens tokens and all rows. */
-TERN_INLINE void tile_dots(const struct tern_expanded *w, const struct tern_at *at,
-                           size_t n_tokens, size_t j0, size_t n, ints sum[][PARTS])
-{
-    TERN_UNROLL
-    for (size_t j = j0; j < j0 + n; j++) {
-        ints x[PARTS];
-        TERN_UNROLL
-        for (unsigned part = 0; part < PARTS; part++)
-            x[part] = load_ints(w->codes[j][LANES * part]);
-        TERN_UNROLL
-        for (size_t t = 0; t < n_tokens; t++)
-            dot_4_all(sum[t], x, at[t].q + 4 * j);
-    }
-}
-
-/* One sub-block with two scales. */
-TERN_INLINE void tile_halves(const struct tern_expanded *w, const struct tern_at *at,
-                             size_t n_tokens, floats whole[][PARTS])
-{
-    TERN_UNROLL
-    for (size_t h = 0; h < 2; h++) {
-        ints dot[MAX_TILE_TOKENS][PARTS];
-        TERN_UNROLL
-        for (size_t t = 0; t < n_tokens; t++)
-            TERN_UNROLL
-            for (unsigned part = 0; part < PARTS; part++)
-                dot[t][part] = broadcast_4(at[t].side + (h ? SIDE_SUM_2 : SIDE_SUM));
-        tile_dots(w, at, n_tokens, 4 * h, 4, dot);
-        TERN_UNROLL
-        for (size_t t = 0; t < n_tokens; t++)
-            TERN_UNROLL
-            for (unsigned part = 0; part < PARTS; part++) {
-                const floats x = to_floats(dot[t][part]);
-                const floats sc = load_floats(w->u.halves[h] + LANES * part);
-                whole[t][part] = h ? fused(x, sc, whole[t][part]) : multiply(x, sc);
-            }
-    }
-}
-
-/* One sub-block with one scale. */
-TERN_INLINE void tile_whole(const struct tern_kind *k, const struct tern_expanded *w,
-                            const struct tern_at *at, size_t n_tokens, floats whole[][PARTS])
-{
-    ints dot[MAX_TILE_TOKENS][PARTS];
-    TERN_UNROLL
-    for (size_t t = 0; t < n_tokens; t++)
-        TERN_UNROLL
-        for (unsigned part = 0; part < PARTS; part++)
-            dot[t][part] = k->sides == TERN_SIDE_ZERO ? broadcast_4(at[t].side + SIDE_SUM)
-                                                      : all_ints(0);
-    tile_dots(w, at, n_tokens, 0, 8, dot);
-    TERN_UNROLL
-    for (size_t t = 0; t < n_tokens; t++)
-        TERN_UNROLL
-        for (unsigned part = 0; part < PARTS; part++)
-            whole[t][part] = to_floats(dot[t][part]);
-}
-
-/* The chain of one token and part goes a step on. */
-TERN_INLINE floats tile_step(const struct tern_kind *k, const struct tern_expanded *w,
-                             const struct tern_mins *m, struct tern_at at, unsigned row,
-                             floats whole, floats acc)
-{
-    const floats d = as_floats(broadcast_4(at.side + SIDE_D));
-    acc = fused(whole, multiply(load_floats(w->scale + row), d), acc);
-    if (k->sides == TERN_SIDE_MIN)
-        acc = fused(load_floats(w->u.minus_min + row), as_floats(broadcast_4(at.side + SIDE_SUM)),
-                    acc);
-    if (k->has_mins) {
-        const ints sums = dot_pairs(load_ints(m->m[row]), broadcast_4(at.sum));
-        acc = fused(load_floats(m->minus_min + row), multiply(d, to_floats(sums)), acc);
-    }
-    return acc;
-}
-
-/* n_subs expanded sub-blocks for some tokens. */
-TERN_INLINE void tile(const struct tern_kind *k, const struct tern_tile *a, size_t n_tokens)
-{
-    floats acc[MAX_TILE_TOKENS][PARTS];
-    struct tern_at at[MAX_TILE_TOKENS];
-    const struct tern_expanded *w = a->w, *end = w + a->n_subs;
-    const struct tern_mins *mins = a->mins;
-    TERN_UNROLL
-    for (size_t t = 0; t < n_tokens; t++) {
-        at[t] = token_at(k, a, t);
-        TERN_UNROLL
-        for (unsigned part = 0; part < PARTS; part++)
-            acc[t][part] = load_floats(a->from + t * a->from_stride + LANES * part);
-    }
-    for (; w < end; w++, mins++) {
-        floats whole[MAX_TILE_TOKENS][PARTS];
-        if (k->sides == TERN_SIDE_HALVES)
-            tile_halves(w, at, n_tokens, whole);
-        else
-            tile_whole(k, w, at, n_tokens, whole);
-        TERN_UNROLL
-        for (size_t t = 0; t < n_tokens; t++) {
-            TERN_UNROLL
-            for (unsigned part = 0; part < PARTS; part++)
-                acc[t][part] = tile_step(k, w, mins, at[t], LANES * part, whole[t][part],
-                                         acc[t][part]);
-            at[t].q += TERN_SUB;
-            at[t].side += side_words(k->sides);
-            at[t].sum += 2;
-            __asm__("" : "+r"(at[t].q));
-        }
-    }
-    TERN_UNROLL
-    for (size_t t = 0; t < n_tokens; t++)
-        TERN_UNROLL
-        for (unsigned part = 0; part < PARTS; part++)
-            store_floats(a->dst + t * a->dst_stride + LANES * part, acc[t][part]);
-}
-
-/* Tiles as even as can be: 13 tokens are better 7 and 6 than 12 and 1. */
-TERN_INLINE void tiles(const struct tern_kind *k, struct tern_tile a, size_t n_tokens)
-{
-    const size_t most = k->sides == TERN_SIDE_HALVES ? TILE_TOKENS_HALVES : TILE_TOKENS;
-    while (n_tokens > 0) {
-        const size_t n_tiles = (n_tokens + most - 1) / most;
-        const size_t n = (n_tokens + n_tiles - 1) / n_tiles;
-        switch (n) {
-        case 1: tile(k, &a, 1); break;
-        case 2: tile(k, &a, 2); break;
-        case 3: tile(k, &a, 3); break;
-        case 4: tile(k, &a, 4); break;
-        case 5: if (most >= 5) tile(k, &a, 5); break;
-        case 6: if (most >= 6) tile(k, &a, 6); break;
-        case 7: if (most >= 7) tile(k, &a, 7); break;
-        case 8: if (most >= 8) tile(k, &a, 8); break;
-        case 9: if (most >= 9) tile(k, &a, 9); break;
-        case 10: if (most >= 10) tile(k, &a, 10); break;
-        case 11: if (most >= 11) tile(k, &a, 11); break;
-        case 12: if (most >= 12) tile(k, &a, 12); break;
-        default: break;
-        }
-        a.q += n * TERN_SUB * a.n_blocks;
-        a.sum += 2 * n * a.n_blocks;
-        a.side += n * side_words(k->sides) * a.n_blocks;
-        a.from += n * a.from_stride;
-        a.dst += n * a.dst_stride;
-        n_tokens -= n;
-    }
-}
-
-/* Compiled once for each kind, whatever the types. */
-static __attribute__((noinline)) void tiles_zero(const struct tern_tile *a, size_t n_tokens)
-{
-    static const struct tern_kind kind = {TERN_SIDE_ZERO, false};
-    tiles(&kind, *a, n_tokens);
-}
-
-static __attribute__((noinline)) void tiles_min(const struct tern_tile *a, size_t n_tokens)
-{
-    static const struct tern_kind kind = {TERN_SIDE_MIN, false};
-    tiles(&kind, *a, n_tokens);
-}
-
-static __attribute__((noinline)) void tiles_halves(const struct tern_tile *a, size_t n_tokens)
-{
-    static const struct tern_kind kind = {TERN_SIDE_HALVES, false};
-    tiles(&kind, *a, n_tokens);
 }
 
 /* -zero times the sums of a record, or, where blocks have minimums, d times them. */
@@ -413,35 +192,85 @@ static __attribute__((noinline)) void make_side(enum tern_sides sides, int zero,
     }
 }
 
-/* Chains of a panel begin here, all tokens' alike. */
-static const float zeros[TERN_PANEL_ROWS];
-
-/* One panel, some tokens. */
-TERN_INLINE void panel_by_many(const struct tern_codes_vnni *f, const struct tern_matmul *m,
-                               size_t p, size_t token, size_t n_tokens)
+/* One panel, fewer tokens than make it worth while to write unpacked codes down and read them
+ * again. */
+TERN_INLINE void panel_by_few(const struct tern_codes_vnni *f, const struct tern_matmul *m,
+                              size_t p, size_t token, size_t n_tokens)
 {
+    const struct tern_kind kind = {f->sides, false};
+    const struct tern_acts *acts = m->acts;
+    const struct tern_tile a = {
+        .q = acts->q + TERN_SUB * token * acts->n_blocks,
+        .side = (const int32_t *)(const void *)((char *)m->scratch + EXPANDED_BYTES),
+        .n_blocks = acts->n_blocks,
+    };
+    _Alignas(64) float chains[FEW_TOKENS_MIN][TERN_PANEL_ROWS];
+    float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;
+    const uint8_t *block = m->panels + p * m->panel_bytes;
+    const size_t n_blocks = m->n_cols / (TERN_SUB * f->n_groups * f->period);
+    const unsigned bytes = f->block_bytes / f->n_groups;
+    copy_chains(chains[0], TERN_PANEL_ROWS, zeros, 0, n_tokens);
+    size_t sub = 0;
+    for (size_t b = 0; b < n_blocks; b++, block += f->block_bytes)
+        for (unsigned g = 0; g < f->n_groups; g++) {
+            prefetch(block + g * bytes, PREFETCH_AHEAD, bytes);
+            TERN_UNROLL
+            for (unsigned e = 0; e < f->period; e++, sub++)
+                TERN_UNROLL
+                for (unsigned part = 0; part < PARTS; part++) {
+                    const struct tern_sub s = {block, g, e};
+                    struct tern_held h;
+                    f->unpack(s, part, h.w);
+                    h.scale = f->scale(s, part);
+                    if (f->sides == TERN_SIDE_MIN)
+                        h.minus_min = f->minus_min(s, part);
+                    if (f->sides == TERN_SIDE_HALVES)
+                        f->halves(s, part, h.sc);
+                    held_tokens(&kind, &h, &a, sub, n_tokens, chains[0] + LANES * part);
+                }
+        }
+    copy_chains(dst, m->dst_stride, chains[0], TERN_PANEL_ROWS, n_tokens);
+}
+
+/* Panels p .. p + n_panels - 1, one or two, and some tokens. */
+TERN_INLINE void panels_by_many(const struct tern_codes_vnni *f, const struct tern_matmul *m,
+                                size_t p, size_t n_panels, size_t token, size_t n_tokens)
+{
+    const size_t few = f->sides == TERN_SIDE_MIN ? FEW_TOKENS_MIN : FEW_TOKENS;
+    if (few > 1 && n_tokens < few) {
+        panel_by_few(f, m, p, token, n_tokens);
+        return;
+    }
     const struct tern_acts *a = m->acts;
     const int32_t *side = (const int32_t *)(const void *)((char *)m->scratch + EXPANDED_BYTES);
     const size_t n_groups = m->n_cols / (TERN_SUB * f->period);
-    const size_t n_parts = (n_groups * f->period + MAX_EXPANDED - 1) / MAX_EXPANDED;
+    const size_t most = MAX_EXPANDED / n_panels / f->period;
+    const size_t n_parts = (n_groups + most - 1) / most;
     const size_t part = (n_groups + n_parts - 1) / n_parts;
     const size_t group_bytes = f->block_bytes / f->n_groups;
     const uint8_t *panel = m->panels + p * m->panel_bytes;
     float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;
     for (size_t g = 0; g < n_groups; g += part) {
-        const size_t n_now = n_groups - g < part ? n_groups - g : part;
+        const size_t n_now = n_groups - g < part ? n_groups - g : part, next = g + n_now;
         const size_t s = g * f->period, i = token * a->n_blocks + s;
-        expand(f, panel, g, n_now, m->scratch);
-        prefetch(panel, (g + n_now) * group_bytes, n_now * group_bytes);
+        struct tern_expanded *w = m->scratch;
+        for (size_t k = 0; k < n_panels; k++)
+            expand(f, panel + k * m->panel_bytes, g, n_now, w + k, n_panels);
         const struct tern_tile t = {
-            .w = m->scratch, .n_subs = n_now * f->period, .q = a->q + TERN_SUB * i,
+            .w = w, .w_step = 1, .n_subs = n_now * f->period, .q = a->q + TERN_SUB * i,
             .sum = a->sum + 2 * i, .side = side + side_words(f->sides) * s,
             .n_blocks = a->n_blocks, .from = g > 0 ? dst : zeros,
             .from_stride = g > 0 ? m->dst_stride : 0, .dst = dst, .dst_stride = m->dst_stride,
+            .ahead = next < n_groups ? panel + next * group_bytes
+                                     : panel + n_panels * m->panel_bytes,
+            .ahead_bytes = n_now * group_bytes, .panel_bytes = m->panel_bytes,
         };
-        (f->sides == TERN_SIDE_ZERO  ? tiles_zero
-         : f->sides == TERN_SIDE_MIN ? tiles_min
-                                     : tiles_halves)(&t, n_tokens);
+        if (n_panels == 2)
+            tiles_of_pair(t, n_tokens);
+        else
+            (f->sides == TERN_SIDE_ZERO  ? tiles_zero
+             : f->sides == TERN_SIDE_MIN ? tiles_min
+                                         : tiles_halves)(&t, n_tokens);
     }
 }
 
@@ -457,11 +286,11 @@ TERN_INLINE size_t group_tokens(enum tern_sides sides, size_t n_cols, size_t n_t
     return ((n_tokens + n_groups - 1) / n_groups + tile - 1) / tile * tile;
 }
 
-/* Where others share panel_by_many of a type, it is one function; else NULL, and it lies here. */
-typedef void panel_by_many_fn(const struct tern_matmul *m, size_t p, size_t token,
-                              size_t n_tokens);
+/* Where others share panels_by_many of a type, it is one function; else NULL, and it lies here. */
+typedef void panels_by_many_fn(const struct tern_matmul *m, size_t p, size_t n_panels,
+                               size_t token, size_t n_tokens);
 
-TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, panel_by_many_fn *panel,
+TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, panels_by_many_fn *panels,
                               const struct tern_matmul *m, size_t first, size_t n)
 {
     const size_t n_tokens = m->acts->n_tokens, end = first + n;
@@ -475,11 +304,14 @@ TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, panel_by_many_fn 
     for (size_t t = 0; t < n_tokens; t += group) {
         const size_t n_now = n_tokens - t < group ? n_tokens - t : group;
         make_side(f->sides, f->zero, m->acts, t, n_now, side);
-        for (size_t p = first; p < end; p++)
-            if (panel)
-                panel(m, p, t, n_now);
+        const bool pairs = TERN_PAIRS && f->sides == TERN_SIDE_ZERO && n_now >= PAIRS_FROM;
+        for (size_t p = first, n_panels; p < end; p += n_panels) {
+            n_panels = pairs && end - p > 1 ? 2 : 1;
+            if (panels)
+                panels(m, p, n_panels, t, n_now);
             else
-                panel_by_many(f, m, p, t, n_now);
+                panels_by_many(f, m, p, n_panels, t, n_now);
+        }
     }
 }
 
@@ -505,12 +337,6 @@ static void expand_codes(const struct tern_panel_codes *c, struct tern_expanded 
     }
 }
 
-static __attribute__((noinline)) void tiles_mins(const struct tern_tile *a, size_t n_tokens)
-{
-    static const struct tern_kind kind = {TERN_SIDE_HALVES, true};
-    tiles(&kind, *a, n_tokens);
-}
-
 /* The format's own function turns blocks into codes, once for a group of tokens. */
 static void codes_many(const struct tern_matmul *m, size_t p, size_t token, size_t n_tokens)
 {
@@ -531,10 +357,10 @@ static void codes_many(const struct tern_matmul *m, size_t p, size_t token, size
         for (size_t k = 0; k < n; k++)
             expand_codes(c + k, w + k, mins + k);
         const struct tern_tile t = {
-            .w = w, .mins = mins, .n_subs = n, .q = a->q + TERN_SUB * i, .sum = a->sum + 2 * i,
-            .side = side + side_words(TERN_SIDE_HALVES) * s, .n_blocks = a->n_blocks,
-            .from = s > 0 ? dst : zeros, .from_stride = s > 0 ? m->dst_stride : 0, .dst = dst,
-            .dst_stride = m->dst_stride,
+            .w = w, .w_step = 1, .mins = mins, .n_subs = n, .q = a->q + TERN_SUB * i,
+            .sum = a->sum + 2 * i, .side = side + side_words(TERN_SIDE_HALVES) * s,
+            .n_blocks = a->n_blocks, .from = s > 0 ? dst : zeros,
+            .from_stride = s > 0 ? m->dst_stride : 0, .dst = dst, .dst_stride = m->dst_stride,
         };
         (m->format->has_min ? tiles_mins : tiles_halves)(&t, n_tokens);
     }

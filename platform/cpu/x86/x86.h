@@ -4,6 +4,13 @@
 
 #include "platform/cpu/kernels.h"
 
+/* A function that callers share: GCC would make copies for those whose strides it knows. */
+#ifdef __clang__
+#define TERN_ONE_COPY __attribute__((noinline))
+#else
+#define TERN_ONE_COPY __attribute__((noinline, noclone))
+#endif
+
 tern_matmul_fn tern_matmul_f32_avx2, tern_matmul_f16_avx2, tern_matmul_bf16_avx2;
 tern_matmul_fn tern_matmul_q4_0_avx2, tern_matmul_q4_1_avx2, tern_matmul_q4_k_avx2;
 tern_matmul_fn tern_matmul_q5_0_avx2, tern_matmul_q5_1_avx2, tern_matmul_q5_k_avx2;
@@ -65,6 +72,6 @@ tern_scores_fn tern_scores_f32_avx512_vnni, tern_scores_f16_avx512_vnni;
 tern_scores_fn tern_scores_q8_0_avx512_vnni, tern_scores_q4_0_avx512_vnni;
 tern_softmax_fn tern_softmax_avx512_vnni;
 tern_values_fn tern_values_f32_avx512_vnni, tern_values_f16_avx512_vnni;
-tern_values_fn tern_values_q8_0_avx512_vnni;
+tern_values_fn tern_values_q8_0_avx512_vnni, tern_values_q4_0_avx512_vnni;
 
 #endif
