@@ -21,6 +21,7 @@ void tern_install_avx512_vnni(struct tern_kernels *k)
     k->matmul_q5_k = tern_matmul_q5_k_avx512_vnni;
     k->matmul_q6_k = tern_matmul_q6_k_avx512_vnni;
     k->matmul_q8_0 = tern_matmul_q8_0_avx512_vnni;
+    k->quantize = tern_quantize_avx512_vnni;
     k->silu_mul = tern_silu_mul_avx512_vnni;
     k->gelu_mul = tern_gelu_mul_avx512_vnni;
     k->softcap = tern_softcap_avx512_vnni;

@@ -237,7 +237,7 @@ TERN_INLINE void panels_by_many(const struct tern_codes_vnni *f, const struct te
                                 size_t p, size_t n_panels, size_t token, size_t n_tokens)
 {
     const size_t few = f->sides == TERN_SIDE_MIN ? FEW_TOKENS_MIN : FEW_TOKENS;
-    if (few > 1 && n_tokens < few) {
+    if (few > 1 && !f->rare && n_tokens < few) {
         panel_by_few(f, m, p, token, n_tokens);
         return;
     }

@@ -65,6 +65,7 @@ tern_matmul_fn tern_matmul_q4_0_amx_int8, tern_matmul_q5_0_amx_int8, tern_matmul
 tern_matmul_fn tern_matmul_iq4_nl_amx_int8, tern_matmul_iq4_xs_amx_int8;
 tern_matmul_fn tern_matmul_mxfp4_amx_int8, tern_matmul_tq2_0_amx_int8;
 
+tern_quantize_fn tern_quantize_avx512_vnni;
 tern_mul_act_fn tern_silu_mul_avx512_vnni, tern_gelu_mul_avx512_vnni;
 tern_softcap_fn tern_softcap_avx512_vnni;
 
