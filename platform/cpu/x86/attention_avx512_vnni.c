@@ -37,15 +37,24 @@ float tern_softmax_avx512_vnni(float *s, size_t lo, size_t hi, float *m)
     __m512 most = lowest, sum = _mm512_setzero_ps();
     const size_t first = lo & ~(size_t)15;
     for (size_t i = first; i < hi; i += 16)
-        most = _mm512_max_ps(_mm512_mask_loadu_ps(lowest, lanes_within(i, lo, hi), s + i), most);
+        most = _mm512_max_ps(i >= lo && i + 16 <= hi
+                                 ? _mm512_loadu_ps(s + i)
+                                 : _mm512_mask_loadu_ps(lowest, lanes_within(i, lo, hi), s + i),
+                             most);
     const __m256 m8 = _mm256_max_ps(_mm512_castps512_ps256(most), _mm512_extractf32x8_ps(most, 1));
     __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(m8), _mm256_extractf128_ps(m8, 1));
     m4 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
     const float max = _mm_cvtss_f32(_mm_max_ss(m4, _mm_movehdup_ps(m4)));
+    const __m512 maxima = _mm512_set1_ps(max);
     for (size_t i = first; i < hi; i += 16) {
+        if (i >= lo && i + 16 <= hi) {
+            const __m512 p = exp_16(_mm512_sub_ps(_mm512_loadu_ps(s + i), maxima));
+            _mm512_storeu_ps(s + i, p);
+            sum = _mm512_add_ps(sum, p);
+            continue;
+        }
         const __mmask16 here = lanes_within(i, lo, hi);
-        const __m512 x = _mm512_maskz_loadu_ps(here, s + i);
-        const __m512 p = exp_16(_mm512_sub_ps(x, _mm512_set1_ps(max)));
+        const __m512 p = exp_16(_mm512_sub_ps(_mm512_maskz_loadu_ps(here, s + i), maxima));
         _mm512_mask_storeu_ps(s + i, here, p);
         sum = _mm512_add_ps(sum, _mm512_maskz_mov_ps(here, p));
     }

@@ -5,119 +5,129 @@
 #include "platform/cpu/x86/matmul_vnni.h"
 #include "platform/cpu/x86/x86.h"
 
-/* --- the types of cached keys too: a panel is what 16 tokens keep --- */
+/* --- scores of cached keys, of which a panel is what 16 tokens keep --- */
 
-static TERN_ONE_COPY void panels_q4_0(const struct tern_matmul *m, size_t p,
-                                                  size_t n_panels, size_t token, size_t n_tokens)
-{
-    panels_by_many(&q4_0, m, p, n_panels, token, n_tokens);
-}
+enum { MAX_ROWS = 16, SIDES_AT = 64 * MAX_ROWS };
 
-static TERN_ONE_COPY void panels_q8_0(const struct tern_matmul *m, size_t p,
-                                                  size_t n_panels, size_t token, size_t n_tokens)
+/* The last sub-block of a panel: all rows' chains end, and are scores. */
+TERN_INLINE void end_scores(const struct tern_kind *k, const struct tern_held *h,
+                            const struct tern_tile *a, size_t sub, const struct tern_scores *s,
+                            float *to, float *chains)
 {
-    panels_by_many(&q8_0, m, p, n_panels, token, n_tokens);
-}
-
-void tern_matmul_q4_0_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
-{
-    matmul_codes(&q4_0, panels_q4_0, m, first, n);
-}
-
-void tern_matmul_q8_0_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
-{
-    matmul_codes(&q8_0, panels_q8_0, m, first, n);
-}
-
-/* Blocks one after the other, their sides made once, and all scores scaled in the end. */
-TERN_INLINE void scores_codes(const struct tern_codes_vnni *f, panels_by_many_fn *panels,
-                              const struct tern_scores *s)
-{
-    const size_t n_rows = s->acts->n_tokens;
-    struct tern_matmul m = {
-        .format = s->format, .n_cols = s->n_cols, .acts = s->acts, .dst_stride = TERN_CHUNK,
-        .scratch = s->scratch,
-    };
-    make_side(f->sides, f->zero, s->acts, 0, n_rows,
-              (int32_t *)(void *)((char *)s->scratch + EXPANDED_BYTES));
-    for (size_t b = s->first; b < s->last; b++) {
-        look_ahead(s, b, 0, ahead_share(s, 1));
-        m.panels = s->block[b];
-        m.dst = s->s + TERN_PANEL_ROWS * b;
-        panels(&m, 0, 1, 0, n_rows);
+    const int8_t *q = a->q + TERN_SUB * sub;
+    const int32_t *side = a->side + side_words(k->sides) * sub;
+    const floats scale = all_floats(s->scale);
+    for (size_t n = s->acts->n_tokens; n > 0; n--) {
+        const floats x = held_step(k, h, q, side, load_floats(chains));
+        store_floats(to, multiply(x, scale));
+        store_floats(chains, all_floats(0)); /* the next panel's begin */
+        q += TERN_SUB * a->n_blocks;
+        side += side_words(k->sides) * a->n_blocks;
+        chains += TERN_PANEL_ROWS;
+        to += TERN_CHUNK;
     }
+}
+
+/* Keys are unpacked in registers, block after block. */
+TERN_INLINE void scores_codes(const struct tern_codes_vnni *f, const struct tern_scores *s)
+{
+    const struct tern_kind kind = {f->sides, false};
+    const size_t n_rows = s->acts->n_tokens, n_subs = s->n_cols / TERN_SUB;
+    const size_t share = ahead_share(s, n_subs);
+    float *chains = s->scratch;
+    int32_t *sides = (int32_t *)(void *)((char *)s->scratch + SIDES_AT);
+    const struct tern_tile a = {.q = s->acts->q, .side = sides, .n_blocks = s->acts->n_blocks};
+    make_side(f->sides, f->zero, s->acts, 0, n_rows, sides);
     for (size_t r = 0; r < n_rows; r++)
-        for (size_t b = s->first; b < s->last; b++) {
-            float *at = s->s + TERN_CHUNK * r + TERN_PANEL_ROWS * b;
-            store_floats(at, multiply(load_floats(at), all_floats(s->scale)));
+        store_floats(chains + TERN_PANEL_ROWS * r, all_floats(0));
+    for (size_t b = s->first; b < s->last; b++)
+        for (size_t sub = 0; sub < n_subs; sub++) {
+            const struct tern_sub at = {s->block[b] + sub * f->block_bytes, 0, 0};
+            struct tern_held h = {.scale = f->scale(at, 0)};
+            f->unpack(at, 0, h.w);
+            look_ahead(s, b, sub, share);
+            if (sub + 1 < n_subs)
+                held_tokens(&kind, &h, &a, sub, n_rows, chains);
+            else
+                end_scores(&kind, &h, &a, sub, s, s->s + TERN_PANEL_ROWS * b, chains);
         }
 }
 
 void tern_scores_q4_0_avx512_vnni(const struct tern_scores *s)
 {
-    scores_codes(&q4_0, panels_q4_0, s);
+    scores_codes(&q4_0, s);
 }
 
 void tern_scores_q8_0_avx512_vnni(const struct tern_scores *s)
 {
-    scores_codes(&q8_0, panels_q8_0, s);
+    scores_codes(&q8_0, s);
 }
 
-/* --- other types --- */
+/* --- products --- */
+
+void tern_matmul_q4_0_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes(&q4_0, m, first, n);
+}
+
+void tern_matmul_q8_0_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
+{
+    matmul_codes(&q8_0, m, first, n);
+}
 
 void tern_matmul_q4_1_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&q4_1, NULL, m, first, n);
+    matmul_codes(&q4_1, m, first, n);
 }
 
 void tern_matmul_q5_0_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&q5_0, NULL, m, first, n);
+    matmul_codes(&q5_0, m, first, n);
 }
 
 void tern_matmul_q5_1_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&q5_1, NULL, m, first, n);
+    matmul_codes(&q5_1, m, first, n);
 }
 
 void tern_matmul_q4_k_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&q4_k, NULL, m, first, n);
+    matmul_codes(&q4_k, m, first, n);
 }
 
 void tern_matmul_q5_k_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&q5_k, NULL, m, first, n);
+    matmul_codes(&q5_k, m, first, n);
 }
 
 void tern_matmul_q6_k_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&q6_k, NULL, m, first, n);
+    matmul_codes(&q6_k, m, first, n);
 }
 
 void tern_matmul_q3_k_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&q3_k, NULL, m, first, n);
+    matmul_codes(&q3_k, m, first, n);
 }
 
 void tern_matmul_iq4_nl_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&iq4_nl, NULL, m, first, n);
+    matmul_codes(&iq4_nl, m, first, n);
 }
 
 void tern_matmul_iq4_xs_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&iq4_xs, NULL, m, first, n);
+    matmul_codes(&iq4_xs, m, first, n);
 }
 
 void tern_matmul_mxfp4_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&mxfp4, NULL, m, first, n);
+    matmul_codes(&mxfp4, m, first, n);
 }
 
 void tern_matmul_tq2_0_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)
 {
-    matmul_codes(&tq2_0, NULL, m, first, n);
+    matmul_codes(&tq2_0, m, first, n);
 }
 
 void tern_matmul_codes_avx512_vnni(const struct tern_matmul *m, size_t first, size_t n)

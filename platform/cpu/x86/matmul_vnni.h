@@ -237,7 +237,7 @@ TERN_INLINE void panels_by_many(const struct tern_codes_vnni *f, const struct te
                                 size_t p, size_t n_panels, size_t token, size_t n_tokens)
 {
     const size_t few = f->sides == TERN_SIDE_MIN ? FEW_TOKENS_MIN : FEW_TOKENS;
-    if (few > 1 && !f->rare && n_tokens < few) {
+    if (few > 1 && n_tokens < few) {
         panel_by_few(f, m, p, token, n_tokens);
         return;
     }
@@ -286,12 +286,8 @@ TERN_INLINE size_t group_tokens(enum tern_sides sides, size_t n_cols, size_t n_t
     return ((n_tokens + n_groups - 1) / n_groups + tile - 1) / tile * tile;
 }
 
-/* Where others share panels_by_many of a type, it is one function; else NULL, and it lies here. */
-typedef void panels_by_many_fn(const struct tern_matmul *m, size_t p, size_t n_panels,
-                               size_t token, size_t n_tokens);
-
-TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, panels_by_many_fn *panels,
-                              const struct tern_matmul *m, size_t first, size_t n)
+TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, const struct tern_matmul *m,
+                              size_t first, size_t n)
 {
     const size_t n_tokens = m->acts->n_tokens, end = first + n;
     if (n_tokens == 1) {
@@ -307,10 +303,7 @@ TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, panels_by_many_fn
         const bool pairs = TERN_PAIRS && f->sides == TERN_SIDE_ZERO && n_now >= PAIRS_FROM;
         for (size_t p = first, n_panels; p < end; p += n_panels) {
             n_panels = pairs && end - p > 1 ? 2 : 1;
-            if (panels)
-                panels(m, p, n_panels, t, n_now);
-            else
-                panels_by_many(f, m, p, n_panels, t, n_now);
+            panels_by_many(f, m, p, n_panels, t, n_now);
         }
     }
 }

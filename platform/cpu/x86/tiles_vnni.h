@@ -91,16 +91,14 @@ TERN_INLINE void pace(struct tern_paces *p, size_t bytes)
 
 /* A tile at work: where its tokens are, and at which sub-block of the panel it is. */
 struct tern_place {
-    struct tern_paces q, side, sum;
+    struct tern_paces q, side;
     const struct tern_expanded *w;
-    const struct tern_mins *mins;
 };
 
 TERN_INLINE void skip_subs(const struct tern_kind *k, struct tern_place *at, size_t n)
 {
     pace(&at->q, TERN_SUB * n);
     pace(&at->side, 4 * side_words(k->sides) * n);
-    pace(&at->sum, 4 * n);
 }
 
 TERN_INLINE void load_codes(const struct tern_expanded *w, size_t j, ints x[PARTS])
@@ -150,12 +148,6 @@ TERN_INLINE void tile_step(const struct tern_kind *k, struct tern_place *at, siz
         if (k->sides == TERN_SIDE_MIN)
             acc[part] = fused(load_floats(at->w->u.minus_min + row),
                               as_floats(broadcast_4(paced(&at->side, t, 4 * SIDE_SUM))), acc[part]);
-        if (k->has_mins) {
-            const ints sums = dot_pairs(load_ints(at->mins->m[row]),
-                                        broadcast_4(paced(&at->sum, t, 0)));
-            acc[part] = fused(load_floats(at->mins->minus_min + row), multiply(d, to_floats(sums)),
-                              acc[part]);
-        }
     }
 }
 
@@ -199,7 +191,6 @@ TERN_INLINE struct tern_place place(const struct tern_kind *k, const struct tern
     return (struct tern_place){
         .q = paces(a->q, TERN_SUB * a->n_blocks),
         .side = paces(a->side, 4 * side_words(k->sides) * a->n_blocks),
-        .sum = paces(a->sum, 4 * a->n_blocks),
     };
 }
 
@@ -221,8 +212,7 @@ TERN_INLINE void tile(const struct tern_kind *k, const struct tern_tile *a, size
             TERN_UNROLL
             for (unsigned part = 0; part < PARTS; part++)
                 acc[t][part] = load_floats(from + LANES * part);
-        at.mins = a->mins;
-        for (at.w = a->w; at.w < end; at.w += step, at.mins++) {
+        for (at.w = a->w; at.w < end; at.w += step) {
             tile_sub(k, &at, n_tokens, acc);
             skip_subs(k, &at, 1);
         }
@@ -351,12 +341,13 @@ TERN_INLINE void even_tiles(const struct tern_kind *k, struct tern_tile a, size_
     }
 }
 
-/* As many whole tiles as there are, and the rest. */
+/* As many whole tiles as there are, and the rest. Kinds with second minimums have no tiles: types
+ * that have them have kernels of their own. */
 TERN_INLINE void tiles(const struct tern_kind *k, struct tern_tile a, size_t n_tokens)
 {
     const size_t each = k->sides == TERN_SIDE_HALVES ? TILE_TOKENS_HALVES : TILE_TOKENS;
-    const size_t n_tiles = n_tokens / each, left = n_tokens % each;
-    if (each == 4) {
+    const size_t n_tiles = k->has_mins ? 0 : n_tokens / each;
+    if (each == 4 && !k->has_mins) {
         even_tiles(k, a, n_tokens);
         return;
     }
@@ -367,8 +358,11 @@ TERN_INLINE void tiles(const struct tern_kind *k, struct tern_tile a, size_t n_t
     } else {
         prefetch(a.ahead, 0, a.ahead_bytes);
     }
-    if (left > 0)
-        rest(k, &a, left);
+    for (size_t left = n_tokens - each * n_tiles, n; left > 0; left -= n) {
+        n = left < MAX_TILE_TOKENS ? left : MAX_TILE_TOKENS;
+        rest(k, &a, n);
+        next_tokens(k, &a, n);
+    }
 }
 
 /* Compiled once for each kind, whatever the types. */

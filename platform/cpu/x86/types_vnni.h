@@ -25,7 +25,6 @@ struct tern_codes_vnni {
     int zero;                    /* subtracted from the codes */
     unsigned block_bytes;        /* of a panel's block: 16 * n_bytes */
     unsigned n_groups, period;
-    bool rare; /* few tokens have no kernel of their own: 4 KB */
     void (*unpack)(struct tern_sub s, unsigned part, ints w[8]);
     floats (*scale)(struct tern_sub s, unsigned part);
     floats (*minus_min)(struct tern_sub s, unsigned part);          /* MIN */
@@ -289,7 +288,6 @@ TERN_INLINE void halves_q3_k(struct tern_sub s, unsigned part, floats sc[2])
 
 static const struct tern_codes_vnni q3_k = {
     .sides = TERN_SIDE_HALVES, .zero = 4, .block_bytes = 16 * 110, .n_groups = 2, .period = 4,
-    .rare = true,
     .unpack = unpack_q3_k, .scale = scale_first, .halves = halves_q3_k,
 };
 
