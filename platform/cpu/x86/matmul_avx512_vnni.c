@@ -31,7 +31,7 @@ TERN_INLINE void end_scores(const struct tern_kind *k, const struct tern_held *h
 /* Keys are unpacked in registers, block after block. */
 TERN_INLINE void scores_codes(const struct tern_codes_vnni *f, const struct tern_scores *s)
 {
-    const struct tern_kind kind = {f->sides, false};
+    const struct tern_kind kind = {f->sides};
     const size_t n_rows = s->acts->n_tokens, n_subs = s->n_cols / TERN_SUB;
     const size_t share = ahead_share(s, n_subs);
     float *chains = s->scratch;

@@ -187,17 +187,74 @@ void tern_matmul_bf16_avx512_vnni(const struct tern_matmul *m, size_t first, siz
  * wait for their own sums. */
 enum { MANY_ROWS = 7 };
 
+TERN_INLINE void scores_of_panel(panel_fn *panel, const struct tern_scores *s, size_t b)
+{
+    const struct float_tile t = {
+        .w = s->block[b], .n_k = s->n_cols, .x = s->acts->x, .x_stride = s->acts->x_stride,
+        .from = zeros, .dst = s->s + TERN_PANEL_ROWS * b, .dst_stride = TERN_CHUNK,
+        .scale = s->scale,
+    };
+    look_ahead(s, b, 0, ahead_share(s, 1));
+    panel(&t, s->acts->n_tokens);
+}
+
 TERN_INLINE void scores_floats(panel_fn *panel, const struct tern_scores *s)
 {
-    for (size_t b = s->first; b < s->last; b++) {
-        const struct float_tile t = {
-            .w = s->block[b], .n_k = s->n_cols, .x = s->acts->x, .x_stride = s->acts->x_stride,
-            .from = zeros, .dst = s->s + TERN_PANEL_ROWS * b, .dst_stride = TERN_CHUNK,
-            .scale = s->scale,
-        };
-        look_ahead(s, b, 0, ahead_share(s, 1));
-        panel(&t, s->acts->n_tokens);
+    for (size_t b = s->first; b < s->last; b++)
+        scores_of_panel(panel, s, b);
+}
+
+/* Two panels of halves, b and b + 1, for n_rows rows, a constant: a query's number is loaded once
+ * for two products, where loads bound one panel. */
+TERN_INLINE void rows_by_2(const struct tern_scores *s, size_t b, size_t row, size_t n_rows)
+{
+    enum { MOST = 8 };
+    const uint8_t *w = s->block[b], *v = s->block[b + 1];
+    const float *x[MOST];
+    floats acc[MOST][2];
+    TERN_UNROLL
+    for (size_t i = 0; i < n_rows; i++) {
+        x[i] = s->acts->x + (row + i) * s->acts->x_stride;
+        __asm__("" : "+r"(x[i]));
+        acc[i][0] = acc[i][1] = all_floats(0);
     }
+    for (size_t k = 0; k < s->n_cols; k++, w += 32, v += 32) {
+        const floats first = load_f16(w), second = load_f16(v);
+        TERN_UNROLL
+        for (size_t i = 0; i < n_rows; i++) {
+            const floats y = all_floats(x[i][k]);
+            acc[i][0] = fused(first, y, acc[i][0]);
+            acc[i][1] = fused(second, y, acc[i][1]);
+        }
+    }
+    TERN_UNROLL
+    for (size_t i = 0; i < n_rows; i++) {
+        float *to = s->s + (row + i) * TERN_CHUNK + TERN_PANEL_ROWS * b;
+        store_floats(to, multiply(acc[i][0], all_floats(s->scale)));
+        store_floats(to + TERN_PANEL_ROWS, multiply(acc[i][1], all_floats(s->scale)));
+    }
+}
+
+/* Rows that 7 and 8 make up are what tiles of attention mostly have. */
+static void scores_f16(const struct tern_scores *s)
+{
+    const size_t n_rows = s->acts->n_tokens, share = ahead_share(s, 1);
+    const bool fits = n_rows == 7 || n_rows == 8 || n_rows >= 14;
+    size_t b = s->first;
+    for (; fits && b + 2 <= s->last; b += 2) {
+        look_ahead(s, b, 0, share);
+        look_ahead(s, b + 1, 0, share);
+        for (size_t row = 0; row < n_rows;) {
+            const bool seven = (n_rows - row) % 7 == 0;
+            if (seven)
+                rows_by_2(s, b, row, 7);
+            else
+                rows_by_2(s, b, row, 8);
+            row += seven ? 7 : 8;
+        }
+    }
+    for (; b < s->last; b++)
+        scores_of_panel(panel_f16, s, b);
 }
 
 void tern_scores_f32_avx512_vnni(const struct tern_scores *s)
@@ -213,7 +270,7 @@ void tern_scores_f16_avx512_vnni(const struct tern_scores *s)
     if (s->acts->n_tokens < MANY_ROWS)
         tern_scores_f16_avx2(s);
     else
-        scores_floats(panel_f16, s);
+        scores_f16(s);
 }
 
 /* Rows are the inner loop, as in the panel. */

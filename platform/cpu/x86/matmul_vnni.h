@@ -17,11 +17,12 @@
 #ifndef TERN_CPU_MATMUL_VNNI_H
 #define TERN_CPU_MATMUL_VNNI_H
 
+#include "platform/cpu/ref/ref.h"
 #include "platform/cpu/x86/tiles_vnni.h"
 
 /* --- one token --- */
 
-enum { PREFETCH_AHEAD = 4096 };
+enum { PREFETCH_AHEAD = 6144 }; /* what a core that reads 40 GB/s has on its way, and a little */
 
 TERN_INLINE ints dot_16(ints sum, const ints w[4], const int8_t *q)
 {
@@ -100,10 +101,10 @@ TERN_UNROLL
 enum {
     EXPANDED_BYTES = 20480,
     MAX_EXPANDED = EXPANDED_BYTES / sizeof(struct tern_expanded) / 4 * 4,
-    SIDE_BYTES = 1088, /* of the scratch, for each block of 32 columns */
+    SIDE_BYTES = TERN_MATMUL_BLOCK, /* for each block of 32 columns */
     /* Activations of a group of tokens should stay in the second cache while panels pass: CPUs
      * with these instructions have 1 MB and more of it, and threads of a core share them. */
-    GROUP_BYTES = 1024 * 1024, GROUP_TOKENS = 132, GROUP_TOKENS_HALVES = 80,
+    GROUP_BYTES = 1024 * 1024, GROUP_TOKENS = 216, GROUP_TOKENS_HALVES = 144,
     PAIRS_FROM = 24, /* tokens */
 };
 _Static_assert((int)PAIRS_FROM >= (int)FEW_TOKENS, "few come one panel at a time");
@@ -197,7 +198,7 @@ static __attribute__((noinline)) void make_side(enum tern_sides sides, int zero,
 TERN_INLINE void panel_by_few(const struct tern_codes_vnni *f, const struct tern_matmul *m,
                               size_t p, size_t token, size_t n_tokens)
 {
-    const struct tern_kind kind = {f->sides, false};
+    const struct tern_kind kind = {f->sides};
     const struct tern_acts *acts = m->acts;
     const struct tern_tile a = {
         .q = acts->q + TERN_SUB * token * acts->n_blocks,
@@ -258,7 +259,7 @@ TERN_INLINE void panels_by_many(const struct tern_codes_vnni *f, const struct te
             expand(f, panel + k * m->panel_bytes, g, n_now, w + k, n_panels);
         const struct tern_tile t = {
             .w = w, .w_step = 1, .n_subs = n_now * f->period, .q = a->q + TERN_SUB * i,
-            .sum = a->sum + 2 * i, .side = side + side_words(f->sides) * s,
+            .side = side + side_words(f->sides) * s,
             .n_blocks = a->n_blocks, .from = g > 0 ? dst : zeros,
             .from_stride = g > 0 ? m->dst_stride : 0, .dst = dst, .dst_stride = m->dst_stride,
             .ahead = next < n_groups ? panel + next * group_bytes
@@ -266,7 +267,7 @@ TERN_INLINE void panels_by_many(const struct tern_codes_vnni *f, const struct te
             .ahead_bytes = n_now * group_bytes, .panel_bytes = m->panel_bytes,
         };
         if (n_panels == 2)
-            tiles_of_pair(t, n_tokens);
+            tiles_of_pair(f->sides, t, n_tokens);
         else
             (f->sides == TERN_SIDE_ZERO  ? tiles_zero
              : f->sides == TERN_SIDE_MIN ? tiles_min
@@ -300,7 +301,7 @@ TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, const struct tern
     for (size_t t = 0; t < n_tokens; t += group) {
         const size_t n_now = n_tokens - t < group ? n_tokens - t : group;
         make_side(f->sides, f->zero, m->acts, t, n_now, side);
-        const bool pairs = TERN_PAIRS && f->sides == TERN_SIDE_ZERO && n_now >= PAIRS_FROM;
+        const bool pairs = TERN_PAIRS && f->sides != TERN_SIDE_MIN && n_now >= PAIRS_FROM;
         for (size_t p = first, n_panels; p < end; p += n_panels) {
             n_panels = pairs && end - p > 1 ? 2 : 1;
             panels_by_many(f, m, p, n_panels, t, n_now);
@@ -311,11 +312,10 @@ TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, const struct tern
 /* --- types without a kernel of their own --- */
 
 enum { CODES_SUBS = 8 }; /* blocks of 32 k that are held */
-_Static_assert(CODES_SUBS * (sizeof(struct tern_panel_codes) + sizeof(struct tern_expanded) +
-                             sizeof(struct tern_mins)) <= EXPANDED_BYTES, "scratch");
+_Static_assert(CODES_SUBS * (sizeof(struct tern_panel_codes) + sizeof(struct tern_expanded)) <=
+               EXPANDED_BYTES, "scratch");
 
-static void expand_codes(const struct tern_panel_codes *c, struct tern_expanded *w,
-                         struct tern_mins *mins)
+static void expand_codes(const struct tern_panel_codes *c, struct tern_expanded *w)
 {
     for (unsigned part = 0; part < PARTS; part++) {
         const unsigned row = LANES * part;
@@ -325,8 +325,6 @@ static void expand_codes(const struct tern_panel_codes *c, struct tern_expanded 
         store_floats(w->scale + row, load_floats(c->scale + row));
         store_floats(w->u.halves[0] + row, to_floats(first_of_pairs(pairs)));
         store_floats(w->u.halves[1] + row, to_floats(second_of_pairs(pairs)));
-        store_floats(mins->minus_min + row, negate(load_floats(c->min + row)));
-        store_ints(mins->m[row], load_ints(c->m[row]));
     }
 }
 
@@ -336,7 +334,6 @@ static void codes_many(const struct tern_matmul *m, size_t p, size_t token, size
     const struct tern_acts *a = m->acts;
     struct tern_panel_codes *c = m->scratch;
     struct tern_expanded *w = (void *)(c + CODES_SUBS);
-    struct tern_mins *mins = (void *)(w + CODES_SUBS);
     const int32_t *side = (const int32_t *)(const void *)((char *)m->scratch + EXPANDED_BYTES);
     const size_t n_subs = m->n_cols / TERN_SUB, each = m->format->n_elems / TERN_SUB;
     const size_t block_bytes = (size_t)TERN_PANEL_ROWS * m->format->n_bytes;
@@ -348,19 +345,24 @@ static void codes_many(const struct tern_matmul *m, size_t p, size_t token, size
             tern_panel_block_to_codes(m->format, m->panels + p * m->panel_bytes +
                                       (s + k) / each * block_bytes, c + k);
         for (size_t k = 0; k < n; k++)
-            expand_codes(c + k, w + k, mins + k);
+            expand_codes(c + k, w + k);
         const struct tern_tile t = {
-            .w = w, .w_step = 1, .mins = mins, .n_subs = n, .q = a->q + TERN_SUB * i,
-            .sum = a->sum + 2 * i, .side = side + side_words(TERN_SIDE_HALVES) * s,
-            .n_blocks = a->n_blocks, .from = s > 0 ? dst : zeros,
-            .from_stride = s > 0 ? m->dst_stride : 0, .dst = dst, .dst_stride = m->dst_stride,
+            .w = w, .w_step = 1, .n_subs = n, .q = a->q + TERN_SUB * i,
+            .side = side + side_words(TERN_SIDE_HALVES) * s, .n_blocks = a->n_blocks,
+            .from = s > 0 ? dst : zeros, .from_stride = s > 0 ? m->dst_stride : 0, .dst = dst,
+            .dst_stride = m->dst_stride,
         };
-        (m->format->has_min ? tiles_mins : tiles_halves)(&t, n_tokens);
+        tiles_halves(&t, n_tokens);
     }
 }
 
+/* No type with minimums comes here: each has a kernel of its own. */
 TERN_INLINE void matmul_any(const struct tern_matmul *m, size_t first, size_t n)
 {
+    if (m->format->has_min) {
+        tern_matmul_codes_ref(m, first, n);
+        return;
+    }
     const size_t n_tokens = m->acts->n_tokens;
     const size_t group = group_tokens(TERN_SIDE_HALVES, m->n_cols, n_tokens);
     int32_t *side = (int32_t *)(void *)((char *)m->scratch + EXPANDED_BYTES);

@@ -7,40 +7,77 @@
 #ifndef TERN_CPU_PAIRS_VNNI_H
 #define TERN_CPU_PAIRS_VNNI_H
 
-enum { PAIR_TOKENS = 6 };
+enum { PAIR_TOKENS = 6, PAIR_TOKENS_HALVES = 4 };
 
-/* One sub-block of both panels, w[0] and w[1]. */
-TERN_INLINE void pair_sub(struct tern_place *at, floats acc[PAIR_TOKENS][2])
+TERN_INLINE size_t pair_tokens(enum tern_sides sides)
+{
+    return sides == TERN_SIDE_HALVES ? PAIR_TOKENS_HALVES : PAIR_TOKENS;
+}
+
+/* sum += code * q over j0 .. j0 + n - 1 for both panels, w[0] and w[1]. */
+TERN_INLINE void pair_dots(struct tern_place *at, size_t n_tokens, size_t j0, size_t n,
+                           ints dot[PAIR_TOKENS][2])
 {
     const struct tern_expanded *w = at->w;
-    ints dot[PAIR_TOKENS][2];
     TERN_UNROLL
-    for (size_t t = 0; t < PAIR_TOKENS; t++)
-        dot[t][0] = dot[t][1] = broadcast_4(paced(&at->side, t, 4 * SIDE_SUM));
-    TERN_UNROLL
-    for (size_t j = 0; j < 8; j++) {
+    for (size_t j = j0; j < j0 + n; j++) {
         const ints x = load_ints(w[0].codes[j]), y = load_ints(w[1].codes[j]);
         TERN_UNROLL
-        for (size_t t = 0; t < PAIR_TOKENS; t++) {
+        for (size_t t = 0; t < n_tokens; t++) {
             const ints b = broadcast_4(paced(&at->q, t, 4 * j));
             dot[t][0] = dot_4(dot[t][0], x, b);
             dot[t][1] = dot_4(dot[t][1], y, b);
-            if (j < 7)
-                continue;
-            const floats d = as_floats(broadcast_4(paced(&at->side, t, 4 * SIDE_D)));
-            TERN_UNROLL
-            for (int i = 0; i < 2; i++)
-                acc[t][i] = fused(to_floats(dot[t][i]), multiply(load_floats(w[i].scale), d),
-                                  acc[t][i]);
         }
     }
 }
 
-/* n_tiles tiles of two panels, whose sub-blocks lie by turns, and PAIR_TOKENS tokens. */
-static TERN_ONE_COPY void pairs_zero(const struct tern_tile *a, size_t n_tiles)
+TERN_INLINE void pair_start(struct tern_place *at, size_t n_tokens, size_t side,
+                            ints dot[PAIR_TOKENS][2])
 {
-    static const struct tern_kind kind = {TERN_SIDE_ZERO, false};
-    struct tern_place at = place(&kind, a);
+    TERN_UNROLL
+    for (size_t t = 0; t < n_tokens; t++)
+        dot[t][0] = dot[t][1] = broadcast_4(paced(&at->side, t, 4 * side));
+}
+
+/* One sub-block of both panels. */
+TERN_INLINE void pair_sub(const struct tern_kind *k, struct tern_place *at, size_t n_tokens,
+                          floats acc[PAIR_TOKENS][2])
+{
+    const bool halves = k->sides == TERN_SIDE_HALVES;
+    const struct tern_expanded *w = at->w;
+    ints dot[PAIR_TOKENS][2];
+    floats whole[PAIR_TOKENS][2];
+    pair_start(at, n_tokens, SIDE_SUM, dot);
+    if (halves) {
+        pair_dots(at, n_tokens, 0, 4, dot);
+        TERN_UNROLL
+        for (size_t t = 0; t < n_tokens; t++)
+            TERN_UNROLL
+            for (int i = 0; i < 2; i++)
+                whole[t][i] = multiply(to_floats(dot[t][i]), load_floats(w[i].u.halves[0]));
+        pair_start(at, n_tokens, SIDE_SUM_2, dot);
+    }
+    pair_dots(at, n_tokens, halves ? 4 : 0, halves ? 3 : 7, dot);
+    const ints x = load_ints(w[0].codes[7]), y = load_ints(w[1].codes[7]);
+    TERN_UNROLL
+    for (size_t t = 0; t < n_tokens; t++) {
+        const ints b = broadcast_4(paced(&at->q, t, 28));
+        const floats first = to_floats(dot_4(dot[t][0], x, b));
+        const floats second = to_floats(dot_4(dot[t][1], y, b));
+        whole[t][0] = halves ? fused(first, load_floats(w[0].u.halves[1]), whole[t][0]) : first;
+        whole[t][1] = halves ? fused(second, load_floats(w[1].u.halves[1]), whole[t][1]) : second;
+        const floats d = as_floats(broadcast_4(paced(&at->side, t, 4 * SIDE_D)));
+        TERN_UNROLL
+        for (int i = 0; i < 2; i++)
+            acc[t][i] = fused(whole[t][i], multiply(load_floats(w[i].scale), d), acc[t][i]);
+    }
+}
+
+/* n_tiles tiles of two panels, whose sub-blocks lie by turns. */
+TERN_INLINE void pairs(const struct tern_kind *k, const struct tern_tile *a, size_t n_tiles)
+{
+    const size_t n_tokens = pair_tokens(k->sides);
+    struct tern_place at = place(k, a);
     const struct tern_expanded *end = a->w + 2 * a->n_subs;
     const float *from = a->from;
     const uint8_t *ahead = a->ahead;
@@ -50,35 +87,47 @@ static TERN_ONE_COPY void pairs_zero(const struct tern_tile *a, size_t n_tiles)
         prefetch(ahead, 0, a->ahead_bytes);
         prefetch(ahead, a->panel_bytes, a->ahead_bytes);
         TERN_UNROLL
-        for (size_t t = 0; t < PAIR_TOKENS; t++, from += a->from_stride) {
+        for (size_t t = 0; t < n_tokens; t++, from += a->from_stride) {
             acc[t][0] = load_floats(from);
             acc[t][1] = load_floats(from + LANES);
         }
         for (at.w = a->w; at.w < end; at.w += 2) {
-            pair_sub(&at, acc);
-            skip_subs(&kind, &at, 1);
+            pair_sub(k, &at, n_tokens, acc);
+            skip_subs(k, &at, 1);
         }
         TERN_UNROLL
-        for (size_t t = 0; t < PAIR_TOKENS; t++, dst += a->dst_stride) {
+        for (size_t t = 0; t < n_tokens; t++, dst += a->dst_stride) {
             store_floats(dst, acc[t][0]);
             store_floats(dst + LANES, acc[t][1]);
         }
-        skip_subs(&kind, &at, PAIR_TOKENS * a->n_blocks - a->n_subs);
+        skip_subs(k, &at, n_tokens * a->n_blocks - a->n_subs);
     }
 }
 
-/* Both panels for all tokens: tiles of each for those left over. */
-static void tiles_of_pair(struct tern_tile t, size_t n_tokens)
+static TERN_ONE_COPY void pairs_zero(const struct tern_tile *a, size_t n_tiles)
 {
-    static const struct tern_kind kind = {TERN_SIDE_ZERO, false};
-    const size_t n_tiles = n_tokens / PAIR_TOKENS, left = n_tokens % PAIR_TOKENS;
+    static const struct tern_kind kind = {TERN_SIDE_ZERO};
+    pairs(&kind, a, n_tiles);
+}
+
+static TERN_ONE_COPY void pairs_halves(const struct tern_tile *a, size_t n_tiles)
+{
+    static const struct tern_kind kind = {TERN_SIDE_HALVES};
+    pairs(&kind, a, n_tiles);
+}
+
+/* Both panels for all tokens: tiles of each for those left over. */
+static TERN_ONE_COPY void tiles_of_pair(enum tern_sides sides, struct tern_tile t, size_t n_tokens)
+{
+    const struct tern_kind kind = {sides};
+    const size_t each = pair_tokens(sides), n_tiles = n_tokens / each, left = n_tokens % each;
     t.ahead_bytes /= n_tiles;
-    pairs_zero(&t, n_tiles);
-    next_tokens(&kind, &t, PAIR_TOKENS * n_tiles);
+    (sides == TERN_SIDE_ZERO ? pairs_zero : pairs_halves)(&t, n_tiles);
+    next_tokens(&kind, &t, each * n_tiles);
     t.ahead_bytes = 0;
     t.w_step = 2;
     for (int i = 0; i < 2 && left > 0; i++) {
-        tiles_zero(&t, left);
+        (sides == TERN_SIDE_ZERO ? tiles_zero : tiles_halves)(&t, left);
         t.w++;
         t.from += LANES;
         t.dst += LANES;

@@ -20,12 +20,6 @@ struct tern_expanded {
     } u;
 };
 
-/* Minimums of a sub-block that has two of them, for types without a kernel of their own. */
-struct tern_mins {
-    float minus_min[TERN_PANEL_ROWS];
-    int16_t m[TERN_PANEL_ROWS][2];
-};
-
 /* What the record says of a block of one token, beside its q, as tiles want it: d, then -zero *
  * sum, or d * sum as float, or -zero times the sums of both halves. */
 enum { SIDE_D = 0, SIDE_SUM = 1, SIDE_SUM_2 = 2 };
@@ -40,10 +34,8 @@ TERN_INLINE size_t side_words(enum tern_sides sides)
 struct tern_tile {
     const struct tern_expanded *w;
     size_t w_step; /* 2 where two panels' lie by turns */
-    const struct tern_mins *mins; /* of a kind that has them; others do not use sum */
     size_t n_subs;
     const int8_t *q;
-    const int16_t *sum;
     const int32_t *side;
     size_t n_blocks;
     const float *from; /* where the chains go on from, dst or zeros */
@@ -55,7 +47,7 @@ struct tern_tile {
 };
 
 /* What a tile does, constant wherever it is inlined. */
-struct tern_kind { enum tern_sides sides; bool has_mins; };
+struct tern_kind { enum tern_sides sides; };
 
 /* Where a tile's tokens are, the first sub-block's. Twelve pointers do not fit the registers beside
  * all else: one for each three tokens, and steps of one or two strides from it, do. The compiler
@@ -228,7 +220,6 @@ TERN_INLINE void tile(const struct tern_kind *k, const struct tern_tile *a, size
 TERN_INLINE void next_tokens(const struct tern_kind *k, struct tern_tile *a, size_t n)
 {
     a->q += n * TERN_SUB * a->n_blocks;
-    a->sum += 2 * n * a->n_blocks;
     a->side += n * side_words(k->sides) * a->n_blocks;
     a->from += n * a->from_stride;
     a->dst += n * a->dst_stride;
@@ -273,19 +264,6 @@ TERN_INLINE void held_tokens(const struct tern_kind *k, const struct tern_held *
     }
 }
 
-/* What a second minimum adds. */
-TERN_INLINE void held_mins(const struct tern_mins *m, const struct tern_tile *a, size_t sub,
-                           unsigned row, size_t n, float *chains)
-{
-    for (size_t t = 0; t < n; t++, chains += TERN_PANEL_ROWS) {
-        const size_t i = sub + t * a->n_blocks;
-        const floats d = as_floats(broadcast_4(a->side + side_words(TERN_SIDE_HALVES) * i));
-        const ints sums = dot_pairs(load_ints(m->m[row]), broadcast_4(a->sum + 2 * i));
-        store_floats(chains, fused(load_floats(m->minus_min + row), multiply(d, to_floats(sums)),
-                                   load_floats(chains)));
-    }
-}
-
 /* Rows of a panel's chains, of n tokens. */
 static TERN_ONE_COPY void copy_chains(float *dst, size_t dst_stride, const float *from,
                                       size_t from_stride, size_t n)
@@ -316,8 +294,6 @@ TERN_INLINE void rest(const struct tern_kind *k, const struct tern_tile *a, size
                 h.sc[1] = load_floats(w->u.halves[1] + row);
             }
             held_tokens(k, &h, a, sub, n, chains[0] + row);
-            if (k->has_mins)
-                held_mins(a->mins + sub, a, sub, row, n, chains[0] + row);
         }
     copy_chains(a->dst, a->dst_stride, chains[0], TERN_PANEL_ROWS, n);
 }
@@ -341,13 +317,12 @@ TERN_INLINE void even_tiles(const struct tern_kind *k, struct tern_tile a, size_
     }
 }
 
-/* As many whole tiles as there are, and the rest. Kinds with second minimums have no tiles: types
- * that have them have kernels of their own. */
+/* As many whole tiles as there are, and the rest. */
 TERN_INLINE void tiles(const struct tern_kind *k, struct tern_tile a, size_t n_tokens)
 {
     const size_t each = k->sides == TERN_SIDE_HALVES ? TILE_TOKENS_HALVES : TILE_TOKENS;
-    const size_t n_tiles = k->has_mins ? 0 : n_tokens / each;
-    if (each == 4 && !k->has_mins) {
+    const size_t n_tiles = n_tokens / each, left = n_tokens % each;
+    if (each == 4) {
         even_tiles(k, a, n_tokens);
         return;
     }
@@ -358,35 +333,26 @@ TERN_INLINE void tiles(const struct tern_kind *k, struct tern_tile a, size_t n_t
     } else {
         prefetch(a.ahead, 0, a.ahead_bytes);
     }
-    for (size_t left = n_tokens - each * n_tiles, n; left > 0; left -= n) {
-        n = left < MAX_TILE_TOKENS ? left : MAX_TILE_TOKENS;
-        rest(k, &a, n);
-        next_tokens(k, &a, n);
-    }
+    if (left > 0)
+        rest(k, &a, left);
 }
 
 /* Compiled once for each kind, whatever the types. */
 static TERN_ONE_COPY void tiles_zero(const struct tern_tile *a, size_t n_tokens)
 {
-    static const struct tern_kind kind = {TERN_SIDE_ZERO, false};
+    static const struct tern_kind kind = {TERN_SIDE_ZERO};
     tiles(&kind, *a, n_tokens);
 }
 
 static TERN_ONE_COPY void tiles_min(const struct tern_tile *a, size_t n_tokens)
 {
-    static const struct tern_kind kind = {TERN_SIDE_MIN, false};
+    static const struct tern_kind kind = {TERN_SIDE_MIN};
     tiles(&kind, *a, n_tokens);
 }
 
 static TERN_ONE_COPY void tiles_halves(const struct tern_tile *a, size_t n_tokens)
 {
-    static const struct tern_kind kind = {TERN_SIDE_HALVES, false};
-    tiles(&kind, *a, n_tokens);
-}
-
-static TERN_ONE_COPY void tiles_mins(const struct tern_tile *a, size_t n_tokens)
-{
-    static const struct tern_kind kind = {TERN_SIDE_HALVES, true};
+    static const struct tern_kind kind = {TERN_SIDE_HALVES};
     tiles(&kind, *a, n_tokens);
 }
 
@@ -398,9 +364,9 @@ static const float zeros[2 * TERN_PANEL_ROWS];
 #else
 enum { PAIR_TOKENS = 0 };
 
-static inline void tiles_of_pair(struct tern_tile t, size_t n_tokens)
+static inline void tiles_of_pair(enum tern_sides sides, struct tern_tile t, size_t n_tokens)
 {
-    (void)t, (void)n_tokens;
+    (void)sides, (void)t, (void)n_tokens;
 }
 #endif
 
