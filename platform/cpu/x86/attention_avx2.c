@@ -12,6 +12,7 @@
 
 #include "platform/cpu/x86/math_avx2.h"
 #include "platform/cpu/x86/ahead_x86.h"
+#include "platform/cpu/x86/scales_x86.h"
 #include "quant/half.h"
 
 #include <stdbool.h>
@@ -338,26 +339,6 @@ struct codes_scratch {
 };
 _Static_assert(sizeof(struct codes_scratch) <= TERN_ATTENTION_SCRATCH(1), "scratch");
 
-INLINE __m128i load_128(const uint8_t *at)
-{
-    return _mm_loadu_si128((const __m128i *)(const void *)at);
-}
-
-/* 8 halves, row_bytes (more than 16) apart: each is read where it falls in its lane, with what
- * lies before it in its row and after it in its block. */
-INLINE __m256 load_scales(const uint8_t *at, size_t row_bytes)
-{
-    const size_t step = row_bytes - 2;
-    __m128i x = _mm_blend_epi16(load_128(at), load_128(at + step), 0x02);
-    x = _mm_blend_epi16(x, load_128(at + 2 * step), 0x04);
-    x = _mm_blend_epi16(x, load_128(at + 3 * step), 0x08);
-    at += 4 * step;
-    __m128i y = _mm_blend_epi16(load_128(at), load_128(at + step), 0x20);
-    y = _mm_blend_epi16(y, load_128(at + 2 * step), 0x40);
-    y = _mm_blend_epi16(y, load_128(at + 3 * step), 0x80);
-    return _mm256_cvtph_ps(_mm_blend_epi16(x, y, 0xf0));
-}
-
 /* Scales of tokens from .. to - 1, which lie at this offset in their rows. */
 INLINE void spread_scales(const struct tern_values *v, size_t offset, size_t from, size_t to,
                           float *scale)
@@ -367,8 +348,10 @@ INLINE void spread_scales(const struct tern_values *v, size_t offset, size_t fro
         const size_t first = 16 * b < from ? from : 16 * b;
         const size_t last = 16 * b + 16 < to ? 16 * b + 16 : to;
         if (last - first == 16) {
-            _mm256_storeu_ps(scale + 16 * b, load_scales(at, v->row_bytes));
-            _mm256_storeu_ps(scale + 16 * b + 8, load_scales(at + 8 * v->row_bytes, v->row_bytes));
+            for (size_t half = 0; half < 2; half++)
+                _mm256_storeu_ps(scale + 16 * b + 8 * half,
+                                 _mm256_cvtph_ps(eight_scales(at + 8 * half * v->row_bytes,
+                                                              v->row_bytes)));
             continue;
         }
         for (size_t t = first; t < last; t++)
@@ -411,8 +394,8 @@ INLINE void spread_codes(const struct tern_values *v, size_t offset, size_t from
     for (size_t t = from & ~(size_t)1; t < to; t += 2) {
         const uint8_t *even = v->block[t / 16] + t % 16 * v->row_bytes + offset;
         const uint8_t *odd = even + v->row_bytes;
-        const __m128i one = load_128(t < from ? odd : even);
-        const __m128i two = load_128(t + 1 < to ? odd : even);
+        const __m128i one = load_16(t < from ? odd : even);
+        const __m128i two = load_16(t + 1 < to ? odd : even);
         const __m256i x = _mm256_inserti128_si256(_mm256_castsi128_si256(one), two, 1);
         const __m256i low = _mm256_sub_epi8(_mm256_and_si256(x, mask), eight);
         const __m256i high =

@@ -8,6 +8,7 @@
 
 #include "platform/cpu/x86/math_avx512_vnni.h"
 #include "platform/cpu/x86/ahead_x86.h"
+#include "platform/cpu/x86/scales_x86.h"
 #include "quant/half.h"
 
 #include <stdbool.h>
@@ -101,11 +102,6 @@ INLINE bool has_scales(enum kind kind)
 INLINE size_t offset_of(size_t d, enum kind kind)
 {
     return d / 32 * (kind == F32 ? 128 : kind == F16 ? 64 : kind == Q8_0 ? 34 : 18);
-}
-
-INLINE __m128i load_16(const uint8_t *at)
-{
-    return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
 /* 32 dims as floats. Of f32 those that the masks have, and others are not read. */
@@ -264,21 +260,6 @@ static TERN_ONE_COPY void run_spans(struct tile t, const struct span *spans, siz
         t.begin = s == spans ? all.begin : t.sum;
         tiles(&t, s->n_rows);
     }
-}
-
-/* Scales of 8 tokens, row_bytes (more than 16) apart: each is read where it falls in its lane, with
- * what lies before it in its row and after it in its block. */
-INLINE __m128i eight_scales(const uint8_t *at, size_t row_bytes)
-{
-    const size_t step = row_bytes - 2;
-    __m128i x = _mm_blend_epi16(load_16(at), load_16(at + step), 0x02);
-    x = _mm_blend_epi16(x, load_16(at + 2 * step), 0x04);
-    x = _mm_blend_epi16(x, load_16(at + 3 * step), 0x08);
-    at += 4 * step;
-    __m128i y = _mm_blend_epi16(load_16(at), load_16(at + step), 0x20);
-    y = _mm_blend_epi16(y, load_16(at + 2 * step), 0x40);
-    y = _mm_blend_epi16(y, load_16(at + 3 * step), 0x80);
-    return _mm_blend_epi16(x, y, 0xf0);
 }
 
 /* Scales of tokens from .. to - 1, which lie at this offset in their rows. */
