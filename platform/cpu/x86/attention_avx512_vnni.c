@@ -224,7 +224,7 @@ enum { MAX_SPANS = 2 * MAX_ROWS * MAX_ROWS };
 /* Cuts what 1 .. MAX_ROWS rows see into spans, in the order of their tokens. Query rows see nearly
  * the same tokens (causal prefill): all of them the most, and then neighbours some few. */
 static TERN_ONE_COPY size_t find_spans(const uint16_t *lo, const uint16_t *hi, size_t n_rows,
-                                  struct span *spans)
+                                       struct span *spans)
 {
     size_t n_spans = 0;
     for (size_t t = 0, end; t < TERN_CHUNK; t = end) {
@@ -249,7 +249,7 @@ static TERN_ONE_COPY size_t find_spans(const uint16_t *lo, const uint16_t *hi, s
 }
 
 static TERN_ONE_COPY void run_spans(struct tile t, const struct span *spans, size_t n_spans,
-                               tiles_fn *tiles)
+                                    tiles_fn *tiles)
 {
     const struct tile all = t;
     for (const struct span *s = spans; s < spans + n_spans; s++) {
@@ -264,7 +264,7 @@ static TERN_ONE_COPY void run_spans(struct tile t, const struct span *spans, siz
 
 /* Scales of tokens from .. to - 1, which lie at this offset in their rows. */
 static TERN_ONE_COPY void spread_scales(const struct tern_values *v, size_t offset, size_t from,
-                                   size_t to, float *scale)
+                                        size_t to, float *scale)
 {
     const size_t bytes = v->row_bytes;
     for (size_t t = from, end; t < to; t = end) {
@@ -283,7 +283,7 @@ static TERN_ONE_COPY void spread_scales(const struct tern_values *v, size_t offs
 
 /* w[row][token] = p * scale; what nobody sees is multiplied too. */
 static TERN_ONE_COPY void weigh(const float *p, size_t n_rows, size_t from, size_t to,
-                           const float *scale, float (*w)[TERN_CHUNK])
+                                const float *scale, float (*w)[TERN_CHUNK])
 {
     for (size_t t = from & ~(size_t)15; t < to; t += 16) {
         const __m512 scales = _mm512_loadu_ps(scale + t);
@@ -295,7 +295,7 @@ static TERN_ONE_COPY void weigh(const float *p, size_t n_rows, size_t from, size
 
 /* The last n dims of halves, fewer than 32, filled up with zeros. */
 static TERN_ONE_COPY void fill_up(const struct tern_values *v, size_t d, size_t n, size_t from,
-                             size_t to, uint16_t (*halves)[32])
+                                  size_t to, uint16_t (*halves)[32])
 {
     memset(halves[from], 0, (to - from) * sizeof halves[0]);
     for (size_t t = from; t < to; t++)
@@ -311,7 +311,7 @@ static TERN_ONE_COPY void zero(float (*sum)[64], size_t n_rows)
 
 /* Dims d .. d + n - 1 of rows r .. r + n_rows - 1; those that see nothing are left alone. */
 static TERN_ONE_COPY void end_rows(const struct tern_values *v, size_t r, size_t n_rows, size_t d,
-                              size_t n, float (*sum)[64])
+                                   size_t n, float (*sum)[64])
 {
     for (size_t i = 0; i < n_rows; i++)
         for (size_t j = 0; j < n && v->lo[r + i] < v->hi[r + i]; j += 16)

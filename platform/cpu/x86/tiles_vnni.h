@@ -362,8 +362,7 @@ static const float zeros[2 * TERN_PANEL_ROWS];
 #if TERN_PAIRS
 #include "platform/cpu/x86/pairs_vnni.h"
 #else
-enum { PAIR_TOKENS = 0 };
-
+/* Nobody asks for two panels there. */
 static inline void tiles_of_pair(enum tern_sides sides, struct tern_tile t, size_t n_tokens)
 {
     (void)sides, (void)t, (void)n_tokens;
