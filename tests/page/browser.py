@@ -191,6 +191,10 @@ class Page:
             time.sleep(0.02)
 
     def click(self, selector):
+        self.press(selector)()
+
+    def press(self, selector):
+        """Presses the left button there; what is returned lets it go."""
         place = self.js("(() => { const e = document.querySelector(%s); if (!e) return null;"
                         " e.scrollIntoView({block: 'nearest'});"
                         " const r = e.getBoundingClientRect();"
@@ -201,7 +205,7 @@ class Page:
         at = {"x": place[0], "y": place[1], "button": "left", "clickCount": 1}
         self.ask("Input.dispatchMouseEvent", {"type": "mouseMoved", **at})
         self.ask("Input.dispatchMouseEvent", {"type": "mousePressed", **at})
-        self.ask("Input.dispatchMouseEvent", {"type": "mouseReleased", **at})
+        return lambda: self.ask("Input.dispatchMouseEvent", {"type": "mouseReleased", **at})
 
     def type(self, text):
         self.ask("Input.insertText", {"text": text})

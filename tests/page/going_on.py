@@ -133,6 +133,31 @@ def shows_how_far_a_real_prompt_is_read(s, b):
 
 # --- in another window ---
 
+def loses_no_click_to_another_window(s, b):
+    p = opened(s, b)
+    script(p, [{"content": "answer"}])
+    say(p, "question")
+    q = Page(b, p.context)
+    q.go(p.js("location.href"))
+    q.wait("document.querySelector('.assistant .figures')")
+    let_go = q.press(".user [aria-label='Edit and ask again']")
+    script(p, [{"content": "more"}])
+    say(p, "another question")
+    time.sleep(0.3)  # it is heard of by now
+    assert q.js("document.querySelectorAll('.assistant').length") == 1
+    let_go()
+    q.wait("document.querySelector('.edit textarea')")
+    # A button whose release is never heard of keeps nothing back for ever.
+    q.key("Escape")
+    q.press("#thread .user .text")
+    script(p, [{"content": "and more"}])
+    say(p, "a third question")
+    q.wait("document.querySelectorAll('.assistant').length === 3")
+    fine(s, q)
+    fine(s, p)
+    p.close()
+
+
 def joins_what_two_windows_say(s, b):
     p = opened(s, b)
     script(p, [{"content": "answer"}])

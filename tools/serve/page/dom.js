@@ -143,7 +143,23 @@ function download(name, text) {
     setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
+/* What is pressed is not replaced before it is let go: the click would go nowhere. A release may
+ * stay away, as where a menu opens, so that nobody waits for long. */
+const PRESSED_MS = 1000;
+let pressed = Promise.resolve(), free = () => {};
+
+document.addEventListener('pointerdown', () => {
+    pressed = new Promise((resolve) => {
+        free = resolve;
+        setTimeout(resolve, PRESSED_MS);
+    });
+}, true);
+for (const end of ['pointerup', 'pointercancel'])
+    document.addEventListener(end, () => setTimeout(free), true); /* behind its click */
+
+const letGo = () => pressed;
+
 const number = (n) => Math.round(n).toLocaleString('en');
 
 module.exports = { el, svg, icon, iconButton, find, say, toast, copy, copyButton, download,
-                   number };
+                   number, letGo };

@@ -11,7 +11,7 @@
  * Nothing is fetched from elsewhere, and nothing that a model writes is markup before markdown.js
  * has looked at it. */
 
-const { el, icon, iconButton, find, say, toast, download, number } = require('./dom');
+const { el, icon, iconButton, find, say, toast, download, number, letGo } = require('./dom');
 const askKey = require('./key');
 const attach = require('./attach');
 const machine = require('./machine');
@@ -570,6 +570,7 @@ async function main() {
     store.onOthers(async (id, running) => {
         drawList();
         const found = id === talk.id && !runs.of(id) ? await store.load(id) : null;
+        await letGo();
         if (found && found.messages.has(running))
             found.messages.get(running).state = 'elsewhere';
         if (found && !talks.path(found).some((m) => m.id === talk.leaf)
