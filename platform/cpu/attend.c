@@ -86,12 +86,10 @@ static void gather_queries(const struct tern_cpu *c, const struct tile *t,
                            struct tern_cpu_thread *th, struct tern_acts *acts)
 {
     const uint32_t dim = t->group->k_dim, blocks = (dim + 31) / 32;
-    const float *q = tern_cpu_slot(c, t->op->a);
-    const size_t stride = c->low.slots[t->op->a].stride;
     for (uint32_t i = 0; i < t->n_tokens; i++)
         memcpy(th->queries + (size_t)i * t->n_heads * dim,
-               q + (t->first_row + i) * stride + (size_t)t->first_head * dim,
-               (size_t)t->n_heads * dim * sizeof *q);
+               tern_cpu_row(c, t->op->a, t->first_row + i) + (size_t)t->first_head * dim,
+               (size_t)t->n_heads * dim * sizeof(float));
     const uint32_t n = t->n_tokens * t->n_heads;
     *acts = (struct tern_acts){.n_tokens = n,
                                .x = th->queries,
@@ -243,8 +241,7 @@ static bool run_chunk(const struct tern_cpu *c, const struct tile *t, const stru
 static void finish_row(const struct tern_cpu *c, const struct tern_op *op, uint32_t row,
                        uint32_t head, const float *o, float l, uint32_t dim)
 {
-    float *dst =
-        tern_cpu_slot(c, op->dst) + (size_t)row * c->low.slots[op->dst].stride + (size_t)head * dim;
+    float *dst = tern_cpu_row(c, op->dst, row) + (size_t)head * dim;
     c->kernels->finish(dst, o, l, dim);
     if (tern_kv_is_rotated(c->v_type))
         c->kernels->hadamard(dst, dim);

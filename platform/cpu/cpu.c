@@ -395,15 +395,25 @@ static void job(void *arg, uint32_t thread)
     tern_float_leave(saved);
 }
 
+/* Lanes of the batch, of even numbers of rows. */
+static void part_rows(struct tern_cpu *c, uint32_t n_rows)
+{
+    const uint32_t n = n_rows / TERN_LANE_ROWS;
+    c->lanes = n < 1 ? 1 : n < c->n_lanes ? n : c->n_lanes;
+    for (uint32_t i = 0; i <= c->lanes; i++)
+        c->lane_first[i] = n_rows * i / c->lanes;
+}
+
 static tern_status submit(void *state, const struct tern_batch *batch, tern_error *err)
 {
     (void)err;
     struct tern_cpu *c = state;
     c->batch = batch;
+    part_rows(c, batch->n_rows);
     for (uint32_t i = 0; i < batch->n_spans; i++)
         for (uint32_t r = 0; r < batch->spans[i].n_rows; r++)
             c->row_span[batch->spans[i].first_row + r] = i;
-    for (uint32_t i = 0; i < 2 * tern_cpu_lanes(c, c->low.phases) * c->low.n_phases; i++)
+    for (uint32_t i = 0; i < 2 * c->lanes * c->low.n_phases; i++)
         atomic_store_explicit(&c->items[i], 0, memory_order_relaxed);
     if (c->limits.n_threads > 1)
         c->host.parallel(c->host.self, job, c);
@@ -416,7 +426,7 @@ static tern_status wait_logits(void *state, const float **logits, size_t *stride
 {
     (void)err;
     const struct tern_cpu *c = state;
-    *logits = tern_cpu_slot(c, c->program->logits);
+    *logits = tern_cpu_row(c, c->program->logits, 0);
     *stride = c->low.slots[c->program->logits].stride;
     return TERN_OK;
 }
@@ -428,8 +438,7 @@ static tern_status hidden(const void *state, uint32_t i, float *out, tern_error 
     (void)err;
     const struct tern_cpu *c = state;
     const struct tern_op *op = last_norm(c);
-    const float *a = tern_cpu_slot(c, op->a) + (size_t)i * c->low.slots[op->a].stride;
-    c->kernels->rms_norm(out, a, (const float *)c->weights[op->weight],
+    c->kernels->rms_norm(out, tern_cpu_row(c, op->a, i), (const float *)c->weights[op->weight],
                          c->program->slots[op->dst].width, op->x);
     return TERN_OK;
 }

@@ -80,18 +80,30 @@ struct tern_cpu {
     struct tern_cpu_partials partials;
     atomic_uint *items; /* [n_lanes][n_phases][2] counters: of a phase, and of its second half (of
                            rows: threads that came to it) */
-    uint32_t n_lanes;   /* at most, in any phase */
+    uint32_t n_lanes;   /* at most, in any batch */
+    uint32_t lanes, lane_first[TERN_MAX_LANES + 1]; /* of the rows of the submit under way */
     struct tern_cpu_thread *threads;
     const struct tern_batch *batch; /* of the submit under way */
     bool keeps_timings;
 };
 
-/* One slot's rows. */
-static inline float *tern_cpu_slot(const struct tern_cpu *c, int16_t slot)
+/* The lane of a row (struct tern_lane). */
+static inline uint32_t tern_cpu_lane_of(const struct tern_cpu *c, uint32_t row)
+{
+    return c->lanes == 1 ? 0 : ((row + 1) * c->lanes - 1) / c->lane_first[c->lanes];
+}
+
+/* A row of a slot; the next one is a stride behind it, if it is of the same lane. All slots of a
+ * lane lie together: slots have unlike strides, and where all rows of a slot did, one's rows would
+ * lie where another thread has just written its rows of another slot, and be fetched from there. */
+static inline float *tern_cpu_row(const struct tern_cpu *c, int16_t slot, uint32_t row)
 {
     const struct tern_slot_place *s = &c->low.slots[slot];
-    return s->on_logits ? c->logit_rows + (size_t)s->offset * c->limits.n_logit_rows
-                        : c->rows + (size_t)s->offset * c->limits.chunk;
+    if (s->on_logits)
+        return c->logit_rows + (size_t)s->offset * c->limits.n_logit_rows + (size_t)row * s->stride;
+    const uint32_t *lane = c->lane_first + tern_cpu_lane_of(c, row);
+    return c->rows + (size_t)lane[0] * c->low.row_floats + (size_t)s->offset * (lane[1] - lane[0]) +
+           (size_t)(row - lane[0]) * s->stride;
 }
 
 static inline uint32_t tern_cpu_phase_rows(const struct tern_cpu *c, const struct tern_phase *ph)
@@ -123,8 +135,7 @@ struct tern_lane {
  * read by each lane. */
 static inline uint32_t tern_cpu_lanes(const struct tern_cpu *c, const struct tern_phase *ph)
 {
-    const uint32_t n = ph->on_logits ? 1 : c->batch->n_rows / TERN_LANE_ROWS;
-    return n < 1 ? 1 : n < c->n_lanes ? n : c->n_lanes;
+    return ph->on_logits ? 1 : c->lanes;
 }
 
 /* Where the thread goes as the k-th of n_lanes; items are parted evenly. */

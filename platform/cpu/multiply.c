@@ -21,13 +21,21 @@ static uint32_t width_in(const struct tern_cpu *c, const struct tern_phase *ph)
     return c->program->slots[op_at(c, ph, ph->n_norm)->a].width;
 }
 
-/* Row `row` of the input: through the norm into `normed`, and to records. */
+/* The planes from a lane's first record on: those of its rows are closed up, and lanes as far apart
+ * as the widest input has them, since the next input's records come to lie here too. */
+static struct tern_records records_of(const struct tern_cpu *c, const struct tern_lane *lane)
+{
+    const size_t blocks = (size_t)lane->first * ((c->low.widest_in + 31) / 32);
+    const struct tern_records *r = &c->records;
+    return (struct tern_records){r->q + 32 * blocks, r->d + blocks, r->sum + 2 * blocks};
+}
+
+/* Row `row` of the input: through the norm into `normed`, and to records, the at-th ones of r. */
 static void prepare_row(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t row,
                         float *normed, const struct tern_records *r, uint32_t at)
 {
     const uint32_t n = width_in(c, ph), blocks = (n + 31) / 32;
-    const int16_t slot = op_at(c, ph, 0)->a;
-    const float *x = tern_cpu_slot(c, slot) + (size_t)row * c->low.slots[slot].stride;
+    const float *x = tern_cpu_row(c, op_at(c, ph, 0)->a, row);
     if (ph->n_norm) {
         const struct tern_op *norm = op_at(c, ph, 0);
         c->kernels->rms_norm(normed, x, (const float *)c->weights[norm->weight], n, norm->x);
@@ -45,59 +53,58 @@ static void prepare_together(struct tern_cpu *c, const struct tern_phase *ph, ui
     uint32_t row, last;
     for (uint32_t k = 0; k < n_lanes; k++) {
         const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
+        const struct tern_records r = records_of(c, &lane);
         while (tern_cpu_take_rows(c, &lane, n_lanes, &row, &last))
             for (; row < last; row++)
                 prepare_row(c, ph, row,
                             ph->needs_x ? c->normed + (size_t)row * c->low.widest_in
                                         : c->threads[thread].norm,
-                            &c->records, row);
+                            &r, row - lane.first);
     }
     tern_cpu_timed_work(c, thread, ph->first, TERN_WORK_ROWS);
     tern_cpu_barrier(c, thread);
     tern_cpu_timed_work(c, thread, ph->first, TERN_WORK_MATMUL);
 }
 
-/* Fills acts, for this thread, with the prepared input of all rows. */
-static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
-                    struct tern_acts *acts)
+/* Few rows are prepared by each thread for itself. */
+static bool prepares_own(const struct tern_cpu *c, const struct tern_phase *ph)
 {
-    struct tern_cpu_thread *t = &c->threads[thread];
-    const uint32_t n_rows = tern_cpu_phase_rows(c, ph), n = width_in(c, ph);
-    const bool own = ph->alone && n_rows <= TERN_OWN_ROWS;
-    const struct tern_records *r = own ? &t->own : &c->records;
-    float *normed = own ? t->norm : c->normed;
-    const size_t stride = c->low.widest_in;
-    if (own) {
-        for (uint32_t row = 0; row < n_rows; row++)
-            prepare_row(c, ph, row, normed + row * stride, r, row);
-    } else if (ph->n_norm || ph->needs_q) {
-        prepare_together(c, ph, thread);
-    }
-    const int16_t slot = op_at(c, ph, 0)->a;
-    *acts = (struct tern_acts){
-        .n_tokens = n_rows,
-        .x = ph->n_norm ? normed : tern_cpu_slot(c, slot),
-        .x_stride = ph->n_norm ? stride : c->low.slots[slot].stride,
-        .q = r->q,
-        .d = r->d,
-        .sum = r->sum,
-        .n_blocks = (n + 31) / 32,
-    };
+    return ph->alone && tern_cpu_phase_rows(c, ph) <= TERN_OWN_ROWS;
 }
 
-/* Some rows of a phase. */
+static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread)
+{
+    const struct tern_cpu_thread *t = &c->threads[thread];
+    if (!prepares_own(c, ph)) {
+        if (ph->n_norm || ph->needs_q)
+            prepare_together(c, ph, thread);
+        return;
+    }
+    for (uint32_t row = 0; row < tern_cpu_phase_rows(c, ph); row++)
+        prepare_row(c, ph, row, t->norm + (size_t)row * c->low.widest_in, &t->own, row);
+}
+
+/* Some rows of a phase, and their prepared input. */
 struct some { struct tern_acts acts; uint32_t row; };
 
-static struct some lane_of(const struct tern_acts *all, const struct tern_lane *lane)
+static struct some lane_rows(const struct tern_cpu *c, const struct tern_phase *ph,
+                             const struct tern_cpu_thread *t, const struct tern_lane *lane)
 {
-    const size_t at = lane->first, blocks = at * all->n_blocks;
-    struct some s = {*all, lane->first};
-    s.acts.n_tokens = lane->n;
-    if (all->x)
-        s.acts.x += at * all->x_stride;
-    s.acts.q += 32 * blocks;
-    s.acts.d += blocks;
-    s.acts.sum += 2 * blocks;
+    const bool own = prepares_own(c, ph);
+    const struct tern_records r = own ? t->own : records_of(c, lane);
+    const int16_t slot = op_at(c, ph, 0)->a;
+    struct some s = {{.n_tokens = lane->n,
+                      .x = tern_cpu_row(c, slot, lane->first),
+                      .x_stride = c->low.slots[slot].stride,
+                      .q = r.q,
+                      .d = r.d,
+                      .sum = r.sum,
+                      .n_blocks = (width_in(c, ph) + 31) / 32},
+                     lane->first};
+    if (ph->n_norm) {
+        s.acts.x_stride = c->low.widest_in;
+        s.acts.x = own ? t->norm : c->normed ? c->normed + lane->first * s.acts.x_stride : NULL;
+    }
     return s;
 }
 
@@ -114,7 +121,7 @@ static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint3
         .panel_bytes = tern_panel_bytes(type, w->n_cols),
         .n_cols = w->n_cols,
         .acts = &s->acts,
-        .dst = tern_cpu_slot(c, op->dst) + (size_t)s->row * c->low.slots[op->dst].stride,
+        .dst = tern_cpu_row(c, op->dst, s->row),
         .dst_stride = c->low.slots[op->dst].stride,
         .scratch = t->matmul,
         .again = t->multiplied == tern_format_of(type),
@@ -147,12 +154,12 @@ static void columns(const struct tern_cpu *c, const struct tern_op *op, const st
                     size_t first, size_t n)
 {
     enum { AHEAD = 4 };
-    const size_t n_rows = s->acts.n_tokens, from = s->row;
+    const size_t n_rows = s->acts.n_tokens;
     const size_t dst_stride = c->low.slots[op->dst].stride, a_stride = c->low.slots[op->a].stride;
     const size_t b_stride = op->b < 0 ? 0 : c->low.slots[op->b].stride;
-    float *dst = tern_cpu_slot(c, op->dst) + from * dst_stride + first;
-    const float *a = tern_cpu_slot(c, op->a) + from * a_stride + first;
-    const float *b = op->b < 0 ? NULL : tern_cpu_slot(c, op->b) + from * b_stride + first;
+    float *dst = tern_cpu_row(c, op->dst, s->row) + first;
+    const float *a = tern_cpu_row(c, op->a, s->row) + first;
+    const float *b = op->b < 0 ? NULL : tern_cpu_row(c, op->b, s->row) + first;
     for (size_t row = 0; row < n_rows; row++) {
         if (row + AHEAD < n_rows) {
             ask(a + (row + AHEAD) * a_stride, n);
@@ -204,17 +211,16 @@ static void panels(const struct tern_cpu *c, const struct tern_phase *ph, const 
 void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread)
 {
     struct tern_cpu_thread *t = &c->threads[thread];
-    struct tern_acts acts;
-    prepare(c, ph, thread, &acts);
+    prepare(c, ph, thread);
     uint32_t total = 0, first, last;
     for (uint32_t i = 0; i < ph->n_matmuls; i++)
         total = ph->coupled ? panels_of(c, ph, 0) : total + panels_of(c, ph, i);
     const uint32_t least = 1 + total / (c->limits.n_threads * 24);
-    const uint32_t n_rows = (uint32_t)acts.n_tokens, n_lanes = tern_cpu_lanes(c, ph);
+    const uint32_t n_rows = tern_cpu_phase_rows(c, ph), n_lanes = tern_cpu_lanes(c, ph);
     const uint32_t parts = tern_cpu_parts(c, n_lanes);
     for (uint32_t k = 0; k < n_lanes; k++) {
         const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
-        const struct some s = lane_of(&acts, &lane);
+        const struct some s = lane_rows(c, ph, t, &lane);
         t->multiplied = NULL;
         while (tern_cpu_take_part(lane.counters + 1, total, parts, least, &first, &last))
             panels(c, ph, &s, t, first, last);

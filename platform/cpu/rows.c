@@ -85,7 +85,7 @@ static void head_norm(const struct tern_cpu *c, const struct tern_op *op, float 
 
 static float *row_of(const struct tern_cpu *c, int16_t slot, uint32_t row)
 {
-    return slot < 0 ? NULL : tern_cpu_slot(c, slot) + (size_t)row * c->low.slots[slot].stride;
+    return slot < 0 ? NULL : tern_cpu_row(c, slot, row);
 }
 
 void tern_cpu_elementwise(const struct tern_cpu *c, const struct tern_op *op, float *dst,
