@@ -102,6 +102,17 @@ static void lay_out_partials(struct tern_arena *a, struct tern_cpu *c)
     p->o = tern_carve_raw(a, n, p->widest * sizeof *p->o, 64);
 }
 
+/* A span has a row at least. */
+static void lay_out_order(struct tern_arena *a, struct tern_cpu *c)
+{
+    struct tern_cpu_order *o = &c->order;
+    const size_t chunk = c->limits.chunk;
+    o->tokens = tern_carve_raw(a, chunk, sizeof *o->tokens, 64);
+    o->positions = tern_carve_raw(a, chunk, sizeof *o->positions, 64);
+    o->logit_rows = tern_carve_raw(a, c->limits.n_logit_rows, sizeof *o->logit_rows, 64);
+    o->spans = tern_carve_raw(a, chunk, sizeof *o->spans, 64);
+}
+
 static void lay_out_activations(struct tern_arena *a, struct tern_cpu *c)
 {
     const struct tern_program *p = c->program;
@@ -117,6 +128,8 @@ static void lay_out_activations(struct tern_arena *a, struct tern_cpu *c)
         c->angles[i] = tern_carve_raw(a, chunk * p->ropes[i].n_rot, sizeof(float), 64);
     }
     c->row_span = tern_carve_raw(a, chunk, sizeof *c->row_span, 64);
+    if (c->n_lanes > 1)
+        lay_out_order(a, c);
     lay_out_partials(a, c);
 }
 
@@ -395,24 +408,14 @@ static void job(void *arg, uint32_t thread)
     tern_float_leave(saved);
 }
 
-/* Lanes of the batch, of even numbers of rows. */
-static void part_rows(struct tern_cpu *c, uint32_t n_rows)
-{
-    const uint32_t n = n_rows / TERN_LANE_ROWS;
-    c->lanes = n < 1 ? 1 : n < c->n_lanes ? n : c->n_lanes;
-    for (uint32_t i = 0; i <= c->lanes; i++)
-        c->lane_first[i] = n_rows * i / c->lanes;
-}
-
 static tern_status submit(void *state, const struct tern_batch *batch, tern_error *err)
 {
     (void)err;
     struct tern_cpu *c = state;
-    c->batch = batch;
-    part_rows(c, batch->n_rows);
-    for (uint32_t i = 0; i < batch->n_spans; i++)
-        for (uint32_t r = 0; r < batch->spans[i].n_rows; r++)
-            c->row_span[batch->spans[i].first_row + r] = i;
+    tern_cpu_order_rows(c, batch);
+    for (uint32_t i = 0; i < c->batch->n_spans; i++)
+        for (uint32_t r = 0; r < c->batch->spans[i].n_rows; r++)
+            c->row_span[c->batch->spans[i].first_row + r] = i;
     for (uint32_t i = 0; i < 2 * c->lanes * c->low.n_phases; i++)
         atomic_store_explicit(&c->items[i], 0, memory_order_relaxed);
     if (c->limits.n_threads > 1)

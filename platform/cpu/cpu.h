@@ -61,6 +61,14 @@ struct tern_cpu_partials {
     uint32_t n_chunks, widest;
 };
 
+/* A batch whose rows stand in the order of their lanes. */
+struct tern_cpu_order {
+    struct tern_batch batch;
+    tern_token *tokens;              /* [chunk] */
+    uint32_t *positions, *logit_rows; /* [chunk], [n_logit_rows] */
+    struct tern_span *spans;         /* [chunk] */
+};
+
 struct tern_cpu {
     const struct tern_model *model;
     const struct tern_program *program;
@@ -83,7 +91,8 @@ struct tern_cpu {
     uint32_t n_lanes;   /* at most, in any batch */
     uint32_t lanes, lane_first[TERN_MAX_LANES + 1]; /* of the rows of the submit under way */
     struct tern_cpu_thread *threads;
-    const struct tern_batch *batch; /* of the submit under way */
+    const struct tern_batch *batch; /* of the submit under way, in the order of lanes */
+    struct tern_cpu_order order;
     bool keeps_timings;
 };
 
@@ -195,6 +204,15 @@ static inline uint32_t tern_cpu_parts(const struct tern_cpu *c, uint32_t n_lanes
     return c->limits.n_threads == 1 ? 1 : n == 1 ? 2 : (3 * n + 1) / 2;
 }
 
+/* Whether to work in the lane that is the k-th to a thread, where so many of n items are taken. In
+ * another's only if a quarter is left: less is done before its rows have come from the other core,
+ * and who is only a little ahead waits more cheaply. */
+static inline bool tern_cpu_joins(atomic_uint *taken, uint32_t n, uint32_t k)
+{
+    const unsigned at = k == 0 ? 0 : atomic_load_explicit(taken, memory_order_relaxed);
+    return at < n && n - at > n / 4;
+}
+
 /* Rows for a thread, first .. last - 1. They are neighbours: two threads that write every other row
  * have cache lines in common, and no hardware fetches every other row ahead. */
 static inline bool tern_cpu_take_rows(const struct tern_cpu *c, const struct tern_lane *lane,
@@ -241,6 +259,9 @@ size_t tern_cpu_read_weight(const void *state, uint32_t weight, uint32_t row, ui
 /* One of the ops that take each element for itself, on n elements; dst may be a or b. */
 void tern_cpu_elementwise(const struct tern_cpu *c, const struct tern_op *op, float *dst,
                           const float *a, const float *b, size_t n);
+
+/* lanes.c: parts the batch's rows into lanes, and has c->batch be the batch in their order. */
+void tern_cpu_order_rows(struct tern_cpu *c, const struct tern_batch *batch);
 
 /* What each kind of phase does, by one thread. */
 void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread);

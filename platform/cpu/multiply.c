@@ -53,6 +53,8 @@ static void prepare_together(struct tern_cpu *c, const struct tern_phase *ph, ui
     uint32_t row, last;
     for (uint32_t k = 0; k < n_lanes; k++) {
         const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
+        if (!tern_cpu_joins(lane.counters, lane.n, k))
+            continue;
         const struct tern_records r = records_of(c, &lane);
         while (tern_cpu_take_rows(c, &lane, n_lanes, &row, &last))
             for (; row < last; row++)
@@ -220,6 +222,8 @@ void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t
     const uint32_t parts = tern_cpu_parts(c, n_lanes);
     for (uint32_t k = 0; k < n_lanes; k++) {
         const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
+        if (!tern_cpu_joins(lane.counters + 1, total, k))
+            continue;
         const struct some s = lane_rows(c, ph, t, &lane);
         t->multiplied = NULL;
         while (tern_cpu_take_part(lane.counters + 1, total, parts, least, &first, &last))

@@ -57,15 +57,6 @@ def alone(tern, path, ids, env, extra):
     return key(load(out))
 
 
-def quiet(tern, path, ids, threads, chunk, extra):
-    """Without the prompt's own probabilities steps are as long as a chunk, and rows are lanes."""
-    out = tern.out("run", path, "--ids", ",".join(map(str, ids)), "-n", N, "--temp", 0,
-                   "--ignore-eos", "--logprobs", 4, "-c", len(ids) + 32, "-t", threads, "--chunk",
-                   chunk, *extra, "--json")
-    answer = load(out)
-    return [answer["tokens"], answer["logprobs"]]
-
-
 def lines(ids, company, n_vocab):
     """The prompts of a file, and which of them is ours: among strangers and kin."""
     others = [ternrun.ids(100 + i, 9 + len(ids) * i // 6, n_vocab) for i in range(5)]
@@ -75,7 +66,7 @@ def lines(ids, company, n_vocab):
     return [json.dumps({"ids": ",".join(map(str, r))}) for r in rows], at
 
 
-def in_company(tern, path, ids, env, extra, company, n_vocab):
+def in_company(tern, path, ids, env, extra, company, n_vocab, prompt_logprobs=2):
     rows, at = lines(ids, company, n_vocab)
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as f:
         f.write("\n".join(rows) + "\n")
@@ -84,16 +75,28 @@ def in_company(tern, path, ids, env, extra, company, n_vocab):
             extra = [*extra, "--no-kv-sharing"]
         out = tern.out("run", path, "--prompts", f.name, "--sequences",
                        1 if company == "after" else 8, "-n", N, "--temp", 0, "--ignore-eos",
-                       "--logprobs", 4, "--prompt-logprobs", 2, "-c", len(ids) + 32, *extra,
-                       "--jsonl", env=env)
-    return key(load(out.decode().strip().split("\n")[at]))
+                       "--logprobs", 4, "--prompt-logprobs", prompt_logprobs, "-c", len(ids) + 32,
+                       *extra, "--jsonl", env=env)
+    return load(out.decode().strip().split("\n")[at])
+
+
+def quiet(tern, path, ids, n_vocab, threads, chunk, company, kv):
+    """Without the prompt's own probabilities steps are as long as a chunk, and rows are lanes."""
+    extra = ["-t", threads, "--chunk", chunk, *kv]
+    if company == "alone":
+        out = tern.out("run", path, "--ids", ",".join(map(str, ids)), "-n", N, "--temp", 0,
+                       "--ignore-eos", "--logprobs", 4, "-c", len(ids) + 32, *extra, "--json")
+        answer = load(out)
+    else:
+        answer = in_company(tern, path, ids, {}, extra, company, n_vocab, 0)
+    return [answer["tokens"], answer["logprobs"]]
 
 
 def run(tern, path, ids, n_vocab, cpu, threads, chunk, company, kv):
     env, extra = {"TERN_CPU": cpu} if cpu else {}, ["-t", threads, "--chunk", chunk, *kv]
     if company == "alone":
         return alone(tern, path, ids, env, extra)
-    return in_company(tern, path, ids, env, extra, company, n_vocab)
+    return key(in_company(tern, path, ids, env, extra, company, n_vocab))
 
 
 def product(step, first):
@@ -110,10 +113,10 @@ def check_model(terns, path, ids, n_vocab, whole, first):
             if not same(run(terns[0], path, ids, n_vocab, *way, kv), base):
                 wrong.append(f"{' '.join(map(str, way))} {' '.join(kv)}")
         for tern in terns[:1] if kv else terns:
-            for threads, chunk in ((2, 64), (5, 512)):
+            for way in ((2, 64, "alone"), (5, 512, "alone"), (3, 512, "among")):
                 n += 1
-                if quiet(tern, path, ids, threads, chunk, kv) != base[:2]:
-                    wrong.append(f"{' '.join(tern.command)}: {threads} {chunk} quiet {kv}")
+                if quiet(tern, path, ids, n_vocab, *way, kv) != base[:2]:
+                    wrong.append(f"{' '.join(tern.command)}: {way} quiet {kv}")
         for tern in terns[1:]:
             for way in ((None, 2, 64, "alone"), ("reference", 1, 512, "among")):
                 n += 1
