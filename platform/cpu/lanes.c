@@ -2,9 +2,9 @@
  *
  * The later a token, the more keys it sees. Were a lane neighbouring rows, threads with early ones
  * would end attention first and then help in lanes of later ones, and queries, keys and results
- * would go from core to core. So a lane takes rows from both ends of what is left, as machines do that
- * share a long context (Llama 3, arXiv:2407.21783, section 3.3.2): of one prompt, each lane's rows see
- * as many keys. Rows lie in the order of their lanes then, and spans are cut. */
+ * would go from core to core. So a lane takes rows from both ends of what is left, as machines that
+ * share a long context do (Llama 3, arXiv:2407.21783, section 3.3.2): of one prompt, each lane's
+ * rows see as many keys. Rows lie in the order of their lanes then, and spans are cut. */
 #include "platform/cpu/cpu.h"
 
 #include <string.h>
