@@ -29,10 +29,11 @@ static void fill_in(tern_limits *l, const tern_model *model)
         l->n_ctx = trained ? least(trained, 4096) : 4096;
     if (!l->n_seqs)
         l->n_seqs = 1;
-    if (!l->chunk)
-        l->chunk = least(128, l->n_ctx);
     if (!l->n_threads)
         l->n_threads = 1;
+    /* Of several threads each has rows of its own, too few of which are slower. */
+    if (!l->chunk)
+        l->chunk = least(l->n_threads > 1 ? 256 : 128, l->n_ctx);
     if (!l->n_logit_rows)
         l->n_logit_rows = least(l->n_seqs, l->chunk);
     if (!l->n_stop_bytes)

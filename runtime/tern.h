@@ -406,7 +406,8 @@ typedef enum tern_kv_type {
 typedef struct tern_limits {
     uint32_t n_ctx;       /* tokens a sequence can hold; 0: the smaller of the model's and 4096 */
     uint32_t n_seqs;      /* sequences open at once; 0: 1 */
-    uint32_t chunk;       /* rows of one step, prompts are cut so; 0: 128 (less if n_ctx is) */
+    uint32_t chunk;       /* rows of one step, prompts are cut so; 0: 128, of several threads 256
+                             (less if n_ctx is) */
     uint32_t n_threads;   /* those of the host; 0: 1; at most 256 */
     uint32_t n_logit_rows;/* rows of a step that can have logits; 0: n_seqs */
     uint32_t n_logprobs;  /* most log-probabilities reported a token; 0: none; at most 1024 */

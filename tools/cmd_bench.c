@@ -121,8 +121,9 @@ static bool with_threads(struct work *w, uint32_t i_threads)
     limits.n_ctx = (uint32_t)(s->prefill > s->decode ? s->prefill : s->decode) + 1;
     limits.n_logit_rows = limits.n_seqs;
     limits.timings = true;
+    const uint32_t usual = limits.n_threads > 1 ? 256 : 128;
     if (limits.chunk == 0)
-        limits.chunk = limits.n_seqs > 128 ? limits.n_seqs : 128;
+        limits.chunk = limits.n_seqs > usual ? limits.n_seqs : usual;
     bool ok = tern_session_open(&w->session, s->model, TERN_MODEL_WHOLE) &&
               tern_session_plan(&w->session, &limits) &&
               tern_session_start(&w->session, &s->affinity);
@@ -265,7 +266,7 @@ static const struct tern_option own[] = {
     {"--repeat", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, repeat), 1, MOST_REPEATS,
      "5", "N", "goes, of which the median counts"},
     {"--chunk", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, chunk), 0, 4096, NULL,
-     "N", "rows of one step of a prompt (default 128)"},
+     "N", "rows of one step of a prompt (default 128, of several threads 256)"},
     {"--exact", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, exact), 0, 0, NULL,
      NULL, "activations stay float32"},
     {"--kv-k", NULL, TERN_OPTION_KV, offsetof(struct tern_settings, k_type), 0, 0, "f16",

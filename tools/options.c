@@ -20,7 +20,7 @@ const struct tern_option tern_options_engine[] = {
     {"--affinity", NULL, TERN_OPTION_LIST, offsetof(struct tern_settings, affinity), 0, 1023, NULL,
      "LIST", "CPUs that the threads are tied to, one each in turn: 0,2 (default: none)"},
     {"--chunk", NULL, TERN_OPTION_INT, offsetof(struct tern_settings, chunk), 0, 65536, NULL,
-     "N", "rows of one step; prompts are cut into such (default: at most 128)"},
+     "N", "rows of one step; prompts are cut so (default: 128, of several threads 256)"},
     {"--exact", NULL, TERN_OPTION_FLAG, offsetof(struct tern_settings, exact), 0, 0, NULL,
      NULL, "activations stay float32: to compare with a float reference"},
     {"--kv-k", NULL, TERN_OPTION_KV, offsetof(struct tern_settings, k_type), 0, 0, "f16",
