@@ -1,7 +1,7 @@
 /* pair.c: two builds of the library in one process, taking turns.
  *
  *     pair A/libtern.so B/libtern.so MODEL [--threads 2] [--rows 256] [--batch 0] [--at 0]
- *                                          [--pairs 100]
+ *                                          [--kv 0] [--pairs 100]
  *
  * Whole programs that run one after the other differ by 15% on a machine that others use too. Here
  * a step of one library is followed by the same step of the other, in alternating order, on one
@@ -11,6 +11,7 @@
  *
  *   --rows N    a step of N tokens of one sequence, at position --at
  *   --batch N   a step of a token of each of N sequences, at position --at
+ *   --kv N      keys and values as the N-th tern_kv_type: 0 f16, 1 f32, 2 q8_0, 3 q4_0
  *
  * That both give the same logits is checked in each pair. */
 #include "platform/os/host.h"
@@ -25,7 +26,7 @@ enum { MOST_ROWS = 4096, MOST_SEQS = 64, MOST_PAIRS = 10000 };
 
 struct options {
     const char *library[2], *model;
-    uint32_t threads, rows, batch, at, pairs;
+    uint32_t threads, rows, batch, at, kv, pairs;
 };
 
 /* What is called in a library. */
@@ -101,6 +102,7 @@ static void open_engine(struct side *s, const struct options *o, const tern_host
     const uint32_t rows = o->rows > o->batch ? o->rows : o->batch;
     const tern_limits limits = {.n_ctx = o->at + rows + 1, .n_seqs = o->batch ? o->batch : 1,
                                 .chunk = rows < 128 ? 128 : rows, .n_threads = o->threads,
+                                .k_type = (tern_kv_type)o->kv, .v_type = (tern_kv_type)o->kv,
                                 .no_kv_sharing = true};
     tern_memory arenas[TERN_N_ARENAS];
     const struct api *a = &s->api;
@@ -204,6 +206,8 @@ static struct options read_options(int argc, char **argv)
             o.rows = number(name, value, 1, MOST_ROWS);
         else if (strcmp(name, "--batch") == 0)
             o.batch = number(name, value, 1, MOST_SEQS);
+        else if (strcmp(name, "--kv") == 0)
+            o.kv = number(name, value, 0, TERN_N_KV_TYPES - 1);
         else if (strcmp(name, "--at") == 0)
             o.at = number(name, value, 0, 1000000);
         else if (strcmp(name, "--pairs") == 0)
