@@ -314,7 +314,7 @@ static void whole_tiles(const struct tern_cpu *c, const struct tern_phase *ph, u
     uint32_t item, last;
     for (uint32_t k = 0; k < n_lanes; k++) {
         const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, cut->n_tiles);
-        if (!tern_cpu_joins(lane.counters, lane.n * beside, k))
+        if (!tern_cpu_joins(c, lane.counters, lane.n * beside, k))
             continue;
         while (tern_cpu_take(lane.counters, lane.n * beside, 1, &item, &last)) {
             const struct tile t = tile_at(c, &c->program->ops[ph->first], cut,

@@ -204,13 +204,16 @@ static inline uint32_t tern_cpu_parts(const struct tern_cpu *c, uint32_t n_lanes
     return c->limits.n_threads == 1 ? 1 : n == 1 ? 2 : (3 * n + 1) / 2;
 }
 
-/* Whether to work in the lane that is the k-th to a thread, where so many of n items are taken. In
- * another's only if a quarter is left: less is done before its rows have come from the other core,
- * and who is only a little ahead waits more cheaply. */
-static inline bool tern_cpu_joins(atomic_uint *taken, uint32_t n, uint32_t k)
+/* Whether to work in the lane that is the k-th to a thread, where so many of n items are taken. Two
+ * threads leave each other an eighth: less is done before its rows have come from the other core.
+ * Of more threads one is often held up, and all the others would wait for it. */
+static inline bool tern_cpu_joins(const struct tern_cpu *c, atomic_uint *taken, uint32_t n,
+                                  uint32_t k)
 {
-    const unsigned at = k == 0 ? 0 : atomic_load_explicit(taken, memory_order_relaxed);
-    return at < n && n - at > n / 4;
+    if (k == 0 || c->limits.n_threads > 2)
+        return true;
+    const unsigned at = atomic_load_explicit(taken, memory_order_relaxed);
+    return at < n && n - at > n / 8;
 }
 
 /* Rows for a thread, first .. last - 1. They are neighbours: two threads that write every other row

@@ -53,7 +53,7 @@ static void prepare_together(struct tern_cpu *c, const struct tern_phase *ph, ui
     uint32_t row, last;
     for (uint32_t k = 0; k < n_lanes; k++) {
         const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
-        if (!tern_cpu_joins(lane.counters, lane.n, k))
+        if (!tern_cpu_joins(c, lane.counters, lane.n, k))
             continue;
         const struct tern_records r = records_of(c, &lane);
         while (tern_cpu_take_rows(c, &lane, n_lanes, &row, &last))
@@ -219,11 +219,12 @@ void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t
         total = ph->coupled ? panels_of(c, ph, 0) : total + panels_of(c, ph, i);
     const uint32_t n_rows = tern_cpu_phase_rows(c, ph), n_lanes = tern_cpu_lanes(c, ph);
     const uint32_t parts = tern_cpu_parts(c, n_lanes);
+    /* Of many rows, kernels multiply two panels together. */
     const uint32_t beside = n_rows > TERN_OWN_ROWS ? 2 : 1, n = (total + beside - 1) / beside;
-    const uint32_t least = n_lanes > 1 ? 1 + (n - 1) / 8 : 1 + n / (c->limits.n_threads * 24);
+    const uint32_t least = 1 + n / (c->limits.n_threads * 24);
     for (uint32_t k = 0; k < n_lanes; k++) {
         const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
-        if (!tern_cpu_joins(lane.counters + 1, n, k))
+        if (!tern_cpu_joins(c, lane.counters + 1, n, k))
             continue;
         const struct some s = lane_rows(c, ph, t, &lane);
         t->multiplied = NULL;

@@ -167,7 +167,7 @@ void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thr
     uint32_t row, last;
     for (uint32_t k = 0; k < n_lanes; k++) {
         const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
-        if (!tern_cpu_joins(lane.counters, lane.n, k))
+        if (!tern_cpu_joins(c, lane.counters, lane.n, k))
             continue;
         while (tern_cpu_take_rows(c, &lane, n_lanes, &row, &last))
             for (; row < last; row++)
