@@ -9,11 +9,6 @@
 
 enum { PAIR_TOKENS = 6, PAIR_TOKENS_HALVES = 4 };
 
-TERN_INLINE size_t pair_tokens(enum tern_sides sides)
-{
-    return sides == TERN_SIDE_HALVES ? PAIR_TOKENS_HALVES : PAIR_TOKENS;
-}
-
 /* sum += code * q over j0 .. j0 + n - 1 for both panels, w[0] and w[1]. */
 TERN_INLINE void pair_dots(struct tern_place *at, size_t n_tokens, size_t j0, size_t n,
                            ints dot[PAIR_TOKENS][2])
@@ -74,9 +69,9 @@ TERN_INLINE void pair_sub(const struct tern_kind *k, struct tern_place *at, size
 }
 
 /* n_tiles tiles of two panels, whose sub-blocks lie by turns. */
-TERN_INLINE void pairs(const struct tern_kind *k, const struct tern_tile *a, size_t n_tiles)
+TERN_INLINE void pairs(const struct tern_kind *k, const struct tern_tile *a, size_t n_tokens,
+                       size_t n_tiles)
 {
-    const size_t n_tokens = pair_tokens(k->sides);
     struct tern_place at = place(k, a);
     const struct tern_expanded *end = a->w + 2 * a->n_subs;
     const float *from = a->from;
@@ -104,34 +99,41 @@ TERN_INLINE void pairs(const struct tern_kind *k, const struct tern_tile *a, siz
     }
 }
 
-static TERN_ONE_COPY void pairs_zero(const struct tern_tile *a, size_t n_tiles)
+/* 24 tokens and more are tiles of six and five, with none left over. */
+static TERN_ONE_COPY void pairs_zero(struct tern_tile a, size_t n_tokens)
 {
     static const struct tern_kind kind = {TERN_SIDE_ZERO};
-    pairs(&kind, a, n_tiles);
+    const size_t smaller = (PAIR_TOKENS - n_tokens % PAIR_TOKENS) % PAIR_TOKENS;
+    const size_t n_tiles = (n_tokens + smaller) / PAIR_TOKENS;
+    a.ahead_bytes /= n_tiles;
+    pairs(&kind, &a, PAIR_TOKENS, n_tiles - smaller);
+    a.ahead += (n_tiles - smaller) * a.ahead_bytes;
+    next_tokens(&kind, &a, PAIR_TOKENS * (n_tiles - smaller));
+    pairs(&kind, &a, PAIR_TOKENS - 1, smaller);
 }
 
-static TERN_ONE_COPY void pairs_halves(const struct tern_tile *a, size_t n_tiles)
+/* What is left over is tiles of each panel. */
+static TERN_ONE_COPY void pairs_halves(struct tern_tile a, size_t n_tokens)
 {
     static const struct tern_kind kind = {TERN_SIDE_HALVES};
-    pairs(&kind, a, n_tiles);
+    const size_t n_tiles = n_tokens / PAIR_TOKENS_HALVES, left = n_tokens % PAIR_TOKENS_HALVES;
+    a.ahead_bytes /= n_tiles;
+    pairs(&kind, &a, PAIR_TOKENS_HALVES, n_tiles);
+    next_tokens(&kind, &a, PAIR_TOKENS_HALVES * n_tiles);
+    a.ahead_bytes = 0;
+    a.w_step = 2;
+    for (int i = 0; i < 2 && left > 0; i++) {
+        tiles_halves(&a, left);
+        a.w++;
+        a.from += LANES;
+        a.dst += LANES;
+    }
 }
 
-/* Both panels for all tokens: tiles of each for those left over. */
-static TERN_ONE_COPY void tiles_of_pair(enum tern_sides sides, struct tern_tile t, size_t n_tokens)
+/* Both panels for all tokens, PAIRS_FROM at least. */
+static inline void tiles_of_pair(enum tern_sides sides, struct tern_tile t, size_t n_tokens)
 {
-    const struct tern_kind kind = {sides};
-    const size_t each = pair_tokens(sides), n_tiles = n_tokens / each, left = n_tokens % each;
-    t.ahead_bytes /= n_tiles;
-    (sides == TERN_SIDE_ZERO ? pairs_zero : pairs_halves)(&t, n_tiles);
-    next_tokens(&kind, &t, each * n_tiles);
-    t.ahead_bytes = 0;
-    t.w_step = 2;
-    for (int i = 0; i < 2 && left > 0; i++) {
-        (sides == TERN_SIDE_ZERO ? tiles_zero : tiles_halves)(&t, left);
-        t.w++;
-        t.from += LANES;
-        t.dst += LANES;
-    }
+    (sides == TERN_SIDE_ZERO ? pairs_zero : pairs_halves)(t, n_tokens);
 }
 
 #endif

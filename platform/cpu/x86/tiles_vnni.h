@@ -317,11 +317,13 @@ TERN_INLINE void even_tiles(const struct tern_kind *k, struct tern_tile a, size_
     }
 }
 
-/* As many whole tiles as there are, and the rest. */
+/* As many whole tiles as there are, and the rest. Where two panels share tiles (pairs_vnni.h), a
+ * panel alone is the last of an odd number of them: not worth a tile. */
 TERN_INLINE void tiles(const struct tern_kind *k, struct tern_tile a, size_t n_tokens)
 {
     const size_t each = k->sides == TERN_SIDE_HALVES ? TILE_TOKENS_HALVES : TILE_TOKENS;
-    const size_t n_tiles = n_tokens / each, left = n_tokens % each;
+    const bool pairs = TERN_PAIRS && k->sides == TERN_SIDE_ZERO;
+    const size_t n_tiles = pairs ? 0 : n_tokens / each;
     if (each == 4) {
         even_tiles(k, a, n_tokens);
         return;
@@ -333,8 +335,12 @@ TERN_INLINE void tiles(const struct tern_kind *k, struct tern_tile a, size_t n_t
     } else {
         prefetch(a.ahead, 0, a.ahead_bytes);
     }
-    if (left > 0)
-        rest(k, &a, left);
+    size_t left = n_tokens - each * n_tiles;
+    for (size_t n; left > 0; left -= n) {
+        n = left < MAX_TILE_TOKENS ? left : MAX_TILE_TOKENS;
+        rest(k, &a, n);
+        next_tokens(k, &a, n);
+    }
 }
 
 /* Compiled once for each kind, whatever the types. */
