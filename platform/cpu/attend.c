@@ -88,7 +88,7 @@ static void gather_queries(const struct tern_cpu *c, const struct tile *t,
     const uint32_t dim = t->group->k_dim, blocks = (dim + 31) / 32;
     for (uint32_t i = 0; i < t->n_tokens; i++)
         memcpy(th->queries + (size_t)i * t->n_heads * dim,
-               tern_cpu_row(c, t->op->a, t->first_row + i) + (size_t)t->first_head * dim,
+               tern_cpu_row(c, false, t->op->a, t->first_row + i) + (size_t)t->first_head * dim,
                (size_t)t->n_heads * dim * sizeof(float));
     const uint32_t n = t->n_tokens * t->n_heads;
     *acts = (struct tern_acts){.n_tokens = n,
@@ -241,7 +241,7 @@ static bool run_chunk(const struct tern_cpu *c, const struct tile *t, const stru
 static void finish_row(const struct tern_cpu *c, const struct tern_op *op, uint32_t row,
                        uint32_t head, const float *o, float l, uint32_t dim)
 {
-    float *dst = tern_cpu_row(c, op->dst, row) + (size_t)head * dim;
+    float *dst = tern_cpu_row(c, false, op->dst, row) + (size_t)head * dim;
     c->kernels->finish(dst, o, l, dim);
     if (tern_kv_is_rotated(c->v_type))
         c->kernels->hadamard(dst, dim);

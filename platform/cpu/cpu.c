@@ -429,7 +429,7 @@ static tern_status wait_logits(void *state, const float **logits, size_t *stride
 {
     (void)err;
     const struct tern_cpu *c = state;
-    *logits = tern_cpu_row(c, c->program->logits, 0);
+    *logits = tern_cpu_row(c, true, c->program->logits, 0);
     *stride = c->low.slots[c->program->logits].stride;
     return TERN_OK;
 }
@@ -441,7 +441,8 @@ static tern_status hidden(const void *state, uint32_t i, float *out, tern_error 
     (void)err;
     const struct tern_cpu *c = state;
     const struct tern_op *op = last_norm(c);
-    c->kernels->rms_norm(out, tern_cpu_row(c, op->a, i), (const float *)c->weights[op->weight],
+    const float *a = tern_cpu_row(c, true, op->a, i);
+    c->kernels->rms_norm(out, a, (const float *)c->weights[op->weight],
                          c->program->slots[op->dst].width, op->x);
     return TERN_OK;
 }

@@ -104,15 +104,18 @@ static inline uint32_t tern_cpu_lane_of(const struct tern_cpu *c, uint32_t row)
 
 /* A row of a slot; the next one is a stride behind it, if it is of the same lane. All slots of a
  * lane lie together: slots have unlike strides, and where all rows of a slot did, one's rows would
- * lie where another thread has just written its rows of another slot, and be fetched from there. */
-static inline float *tern_cpu_row(const struct tern_cpu *c, int16_t slot, uint32_t row)
+ * lie where another thread has just written its rows of another slot, and be fetched from there.
+ * on_logits: in a phase of the rows with logits, which are one lane, whatever was there before. */
+static inline float *tern_cpu_row(const struct tern_cpu *c, bool on_logits, int16_t slot,
+                                  uint32_t row)
 {
     const struct tern_slot_place *s = &c->low.slots[slot];
     if (s->on_logits)
         return c->logit_rows + (size_t)s->offset * c->limits.n_logit_rows + (size_t)row * s->stride;
-    const uint32_t *lane = c->lane_first + tern_cpu_lane_of(c, row);
-    return c->rows + (size_t)lane[0] * c->low.row_floats + (size_t)s->offset * (lane[1] - lane[0]) +
-           (size_t)(row - lane[0]) * s->stride;
+    const uint32_t lane = on_logits ? 0 : tern_cpu_lane_of(c, row), first = c->lane_first[lane];
+    const uint32_t n = c->lane_first[on_logits ? c->lanes : lane + 1] - first;
+    return c->rows + (size_t)first * c->low.row_floats + (size_t)s->offset * n +
+           (size_t)(row - first) * s->stride;
 }
 
 static inline uint32_t tern_cpu_phase_rows(const struct tern_cpu *c, const struct tern_phase *ph)

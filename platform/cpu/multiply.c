@@ -35,7 +35,7 @@ static void prepare_row(const struct tern_cpu *c, const struct tern_phase *ph, u
                         float *normed, const struct tern_records *r, uint32_t at)
 {
     const uint32_t n = width_in(c, ph), blocks = (n + 31) / 32;
-    const float *x = tern_cpu_row(c, op_at(c, ph, 0)->a, row);
+    const float *x = tern_cpu_row(c, ph->on_logits, op_at(c, ph, 0)->a, row);
     if (ph->n_norm) {
         const struct tern_op *norm = op_at(c, ph, 0);
         c->kernels->rms_norm(normed, x, (const float *)c->weights[norm->weight], n, norm->x);
@@ -96,7 +96,7 @@ static struct some lane_rows(const struct tern_cpu *c, const struct tern_phase *
     const struct tern_records r = own ? t->own : records_of(c, lane);
     const int16_t slot = op_at(c, ph, 0)->a;
     struct some s = {{.n_tokens = lane->n,
-                      .x = tern_cpu_row(c, slot, lane->first),
+                      .x = tern_cpu_row(c, ph->on_logits, slot, lane->first),
                       .x_stride = c->low.slots[slot].stride,
                       .q = r.q,
                       .d = r.d,
@@ -123,7 +123,7 @@ static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint3
         .panel_bytes = tern_panel_bytes(type, w->n_cols),
         .n_cols = w->n_cols,
         .acts = &s->acts,
-        .dst = tern_cpu_row(c, op->dst, s->row),
+        .dst = tern_cpu_row(c, ph->on_logits, op->dst, s->row),
         .dst_stride = c->low.slots[op->dst].stride,
         .scratch = t->matmul,
         .again = t->multiplied == tern_format_of(type),
@@ -152,16 +152,16 @@ static void ask(const float *x, size_t n)
 
 /* One elementwise op on columns first .. first + n - 1 of some rows. Of a row these are few, and
  * the next row's lie far from them, so that no hardware fetches them ahead. */
-static void columns(const struct tern_cpu *c, const struct tern_op *op, const struct some *s,
-                    size_t first, size_t n)
+static void columns(const struct tern_cpu *c, bool on_logits, const struct tern_op *op,
+                    const struct some *s, size_t first, size_t n)
 {
     enum { AHEAD = 4 };
     const size_t n_rows = s->acts.n_tokens;
     const size_t dst_stride = c->low.slots[op->dst].stride, a_stride = c->low.slots[op->a].stride;
     const size_t b_stride = op->b < 0 ? 0 : c->low.slots[op->b].stride;
-    float *dst = tern_cpu_row(c, op->dst, s->row) + first;
-    const float *a = tern_cpu_row(c, op->a, s->row) + first;
-    const float *b = op->b < 0 ? NULL : tern_cpu_row(c, op->b, s->row) + first;
+    float *dst = tern_cpu_row(c, on_logits, op->dst, s->row) + first;
+    const float *a = tern_cpu_row(c, on_logits, op->a, s->row) + first;
+    const float *b = op->b < 0 ? NULL : tern_cpu_row(c, on_logits, op->b, s->row) + first;
     for (size_t row = 0; row < n_rows; row++) {
         if (row + AHEAD < n_rows) {
             ask(a + (row + AHEAD) * a_stride, n);
@@ -189,7 +189,7 @@ static void elementwise_ops(const struct tern_cpu *c, const struct tern_phase *p
         const size_t end =
             (size_t)last * TERN_PANEL_ROWS < width ? (size_t)last * TERN_PANEL_ROWS : width;
         if (at < end)
-            columns(c, op, s, at, end - at);
+            columns(c, ph->on_logits, op, s, at, end - at);
     }
 }
 

@@ -83,9 +83,9 @@ static void head_norm(const struct tern_cpu *c, const struct tern_op *op, float 
                              (const float *)c->weights[op->weight], op->head_dim, op->x);
 }
 
-static float *row_of(const struct tern_cpu *c, int16_t slot, uint32_t row)
+static float *row_of(const struct tern_cpu *c, bool on_logits, int16_t slot, uint32_t row)
 {
-    return slot < 0 ? NULL : tern_cpu_row(c, slot, row);
+    return slot < 0 ? NULL : tern_cpu_row(c, on_logits, slot, row);
 }
 
 void tern_cpu_elementwise(const struct tern_cpu *c, const struct tern_op *op, float *dst,
@@ -111,13 +111,15 @@ void tern_cpu_elementwise(const struct tern_cpu *c, const struct tern_op *op, fl
     }
 }
 
-static void run_op(const struct tern_cpu *c, const struct tern_op *op, uint32_t row,
+static void run_op(const struct tern_cpu *c, bool on_logits, const struct tern_op *op, uint32_t row,
                    const struct tern_cpu_thread *t)
 {
     const struct tern_kernels *k = c->kernels;
-    const uint32_t from = op->kind == TERN_OP_LOGIT_ROWS ? c->batch->logit_rows[row] : row;
-    float *dst = row_of(c, op->dst, row);
-    const float *a = row_of(c, op->a, from), *b = row_of(c, op->b, row);
+    const bool gathers = op->kind == TERN_OP_LOGIT_ROWS;
+    const uint32_t from = gathers ? c->batch->logit_rows[row] : row;
+    float *dst = row_of(c, on_logits, op->dst, row);
+    const float *a = row_of(c, on_logits && !gathers, op->a, from);
+    const float *b = row_of(c, on_logits, op->b, row);
     const size_t n = op->dst < 0 ? 0 : c->program->slots[op->dst].width;
     switch ((enum tern_op_kind)op->kind) {
     case TERN_OP_EMBED:
@@ -158,7 +160,7 @@ static void row_ops(const struct tern_cpu *c, const struct tern_phase *ph, uint3
     if (ph->first == 0)
         fill_angles(c, row);
     for (uint32_t i = 0; i < ph->n; i++)
-        run_op(c, &c->program->ops[ph->first + i], row, t);
+        run_op(c, ph->on_logits, &c->program->ops[ph->first + i], row, t);
 }
 
 void tern_cpu_rows(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread)

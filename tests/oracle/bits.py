@@ -92,6 +92,15 @@ def quiet(tern, path, ids, n_vocab, threads, chunk, company, kv):
     return [answer["tokens"], answer["logprobs"]]
 
 
+def scored(tern, path, threads):
+    """Each row of a step has logits, of several lanes."""
+    text = "".join(chr(97 + i * i * 7 % 23) + " " * (i % 3 == 0) for i in range(900))
+    with tempfile.NamedTemporaryFile() as f:
+        tern.out("perplexity", path, "-p", text, "-c", 256, "-t", threads, "--chunk", 128,
+                 "--save-logits", f.name)
+        return f.read()
+
+
 def run(tern, path, ids, n_vocab, cpu, threads, chunk, company, kv):
     env, extra = {"TERN_CPU": cpu} if cpu else {}, ["-t", threads, "--chunk", chunk, *kv]
     if company == "alone":
@@ -112,6 +121,10 @@ def check_model(terns, path, ids, n_vocab, whole, first):
             n += 1
             if not same(run(terns[0], path, ids, n_vocab, *way, kv), base):
                 wrong.append(f"{' '.join(map(str, way))} {' '.join(kv)}")
+        for threads in () if kv else (2, 3):
+            n += 1
+            if scored(terns[0], path, threads) != scored(terns[0], path, 1):
+                wrong.append(f"{terns[0].command}: all rows scored by {threads}")
         for tern in terns[:1] if kv else terns:
             for way in ((2, 64, "alone"), (5, 512, "alone"), (3, 512, "among")):
                 n += 1
