@@ -64,9 +64,9 @@ struct tern_cpu_partials {
 /* A batch whose rows stand in the order of their lanes. */
 struct tern_cpu_order {
     struct tern_batch batch;
-    tern_token *tokens;              /* [chunk] */
+    tern_token *tokens;               /* [chunk] */
     uint32_t *positions, *logit_rows; /* [chunk], [n_logit_rows] */
-    struct tern_span *spans;         /* [chunk] */
+    struct tern_span *spans;          /* [chunk] */
 };
 
 struct tern_cpu {

@@ -133,13 +133,19 @@ def shows_how_far_a_real_prompt_is_read(s, b):
 
 # --- in another window ---
 
-def loses_no_click_to_another_window(s, b):
+def opened_twice(s, b):
+    """Two windows on a conversation that has an answer."""
     p = opened(s, b)
     script(p, [{"content": "answer"}])
     say(p, "question")
     q = Page(b, p.context)
     q.go(p.js("location.href"))
     q.wait("document.querySelector('.assistant .figures')")
+    return p, q
+
+
+def loses_no_click_to_another_window(s, b):
+    p, q = opened_twice(s, b)
     let_go = q.press(".user [aria-label='Edit and ask again']")
     script(p, [{"content": "more"}])
     say(p, "another question")
@@ -159,12 +165,7 @@ def loses_no_click_to_another_window(s, b):
 
 
 def joins_what_two_windows_say(s, b):
-    p = opened(s, b)
-    script(p, [{"content": "answer"}])
-    say(p, "question")
-    q = Page(b, p.context)
-    q.go(p.js("location.href"))
-    q.wait("document.querySelector('.assistant .figures')")
+    p, q = opened_twice(s, b)
     # Who looks on sees it come; who edits or has scrolled away is left alone.
     script(q, [{"content": f"q{i} "} for i in range(150)], 10)
     say(q, "from q", wait=False)
