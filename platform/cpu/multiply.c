@@ -210,6 +210,15 @@ static void panels(const struct tern_cpu *c, const struct tern_phase *ph, const 
     elementwise_ops(c, ph, s, first, last);
 }
 
+/* Panels whose results are still in a second cache when what is fused to products reads them. */
+static uint32_t panels_in_cache(const struct tern_phase *ph, uint32_t n_rows)
+{
+    enum { CACHE = 512 * 1024 };
+    const uint32_t side_by_side = ph->coupled ? ph->n_matmuls : 1;
+    const uint32_t n = CACHE / (TERN_PANEL_ROWS * (uint32_t)sizeof(float) * n_rows * side_by_side);
+    return n < 2 ? 2 : n / 2 * 2;
+}
+
 void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread)
 {
     struct tern_cpu_thread *t = &c->threads[thread];
@@ -227,8 +236,12 @@ void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t
         if (!tern_cpu_joins(c, lane.counters + 1, n, k))
             continue;
         const struct some s = lane_rows(c, ph, t, &lane);
+        const uint32_t most = panels_in_cache(ph, lane.n);
         t->multiplied = NULL;
-        while (tern_cpu_take_part(lane.counters + 1, n, parts, least, &first, &last))
-            panels(c, ph, &s, t, beside * first, beside * last < total ? beside * last : total);
+        while (tern_cpu_take_part(lane.counters + 1, n, parts, least, &first, &last)) {
+            const uint32_t end = beside * last < total ? beside * last : total;
+            for (uint32_t p = beside * first; p < end; p += most)
+                panels(c, ph, &s, t, p, end - p < most ? end : p + most);
+        }
     }
 }

@@ -155,6 +155,14 @@ static inline __mmask16 lanes_less(floats_16 x, floats_16 y)
     return (__mmask16)mask;
 }
 
+static inline __mmask16 lanes_at_most(floats_16 x, floats_16 y)
+{
+    unsigned mask = 0;
+    for (int i = 0; i < 16; i++)
+        mask |= (unsigned)(x.v[i] <= y.v[i]) << i;
+    return (__mmask16)mask;
+}
+
 #define _mm512_add_ps lanes_add
 #define _mm512_sub_ps lanes_sub
 #define _mm512_mul_ps lanes_mul
@@ -172,6 +180,8 @@ static inline __mmask16 lanes_less(floats_16 x, floats_16 y)
 #define _mm512_maskz_mov_ps(m, x) lanes_blend(m, lanes_set(0.0f), x)
 #undef _mm512_cmp_ps_mask /* it is asked for "less" alone */
 #define _mm512_cmp_ps_mask(x, y, how) lanes_less(x, y)
+#undef _mm512_mask_cmp_ps_mask /* and this one for "at most" */
+#define _mm512_mask_cmp_ps_mask(m, x, y, how) ((__mmask16)((m)&lanes_at_most(x, y)))
 #define _mm256_add_ps lanes_add_8
 #define _mm256_max_ps lanes_max_8
 #define _mm_add_ps lanes_add_4
@@ -200,6 +210,34 @@ static inline ints_16 lanes_down(ints_16 x, int n)
     for (int i = 0; i < 16; i++)
         x.v[i] = (int32_t)((uint32_t)x.v[i] >> n);
     return x;
+}
+
+static inline ints_16 lanes_up(ints_16 x, int n)
+{
+    for (int i = 0; i < 16; i++)
+        x.v[i] = (int32_t)((uint32_t)x.v[i] << n);
+    return x;
+}
+
+static inline ints_16 lanes_add_ints(ints_16 x, ints_16 y)
+{
+    for (int i = 0; i < 16; i++)
+        x.v[i] = (int32_t)((uint32_t)x.v[i] + (uint32_t)y.v[i]);
+    return x;
+}
+
+static inline ints_16 lanes_bits(floats_16 x)
+{
+    ints_16 y;
+    memcpy(&y, &x, sizeof y);
+    return y;
+}
+
+static inline floats_16 lanes_of_bits(ints_16 x)
+{
+    floats_16 y;
+    memcpy(&y, &x, sizeof y);
+    return y;
 }
 
 static inline floats_16 lanes_looked_up(ints_16 at, floats_16 x)
@@ -264,6 +302,11 @@ static inline floats_4 lanes_odd(floats_4 x)
 #define _mm256_extractf128_ps lanes_half_of_8
 #define _mm512_cvtepi8_epi32 lanes_widen_bytes
 #define _mm512_cvtepu8_epi32 lanes_widen_codes
+#undef _mm512_slli_epi32
+#define _mm512_slli_epi32 lanes_up
+#define _mm512_add_epi32 lanes_add_ints
+#define _mm512_castps_si512 lanes_bits
+#define _mm512_castsi512_ps lanes_of_bits
 #undef _mm512_srli_epi32
 #define _mm512_srli_epi32 lanes_down
 #define _mm512_permutexvar_ps lanes_looked_up

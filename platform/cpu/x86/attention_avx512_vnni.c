@@ -31,33 +31,70 @@ static __mmask16 lanes_within(size_t i, size_t lo, size_t hi)
     return (__mmask16)(first_lanes(hi - i) & (0xffffu << below));
 }
 
-float tern_softmax_avx512_vnni(float *s, size_t lo, size_t hi, float *m)
+/* max returns its second operand when the first is NaN, so NaNs drop out. */
+static __m512 highest_of(const float *s, size_t n_groups)
 {
-    /* max returns its second operand when the first is NaN, so NaNs drop out. */
+    __m512 first = _mm512_set1_ps(-INFINITY), second = first;
+    for (; n_groups > 0; n_groups--, s += 16 * NEAR) {
+        first = _mm512_max_ps(_mm512_loadu_ps(s), first);
+        second = _mm512_max_ps(_mm512_loadu_ps(s + 16), second);
+    }
+    return _mm512_max_ps(first, second);
+}
+
+/* The highest number of s[lo .. hi - 1]. */
+static float highest_score(const float *s, size_t lo, size_t hi)
+{
     const __m512 lowest = _mm512_set1_ps(-INFINITY);
-    __m512 most = lowest, sum = _mm512_setzero_ps();
-    const size_t first = lo & ~(size_t)15;
-    for (size_t i = first; i < hi; i += 16)
-        most = _mm512_max_ps(i >= lo && i + 16 <= hi
-                                 ? _mm512_loadu_ps(s + i)
-                                 : _mm512_mask_loadu_ps(lowest, lanes_within(i, lo, hi), s + i),
-                             most);
+    __m512 most = lowest;
+    for (size_t i = lo & ~(size_t)15; i < hi;) {
+        const size_t n_groups = i < lo ? 0 : (hi - i) / (16 * NEAR);
+        if (n_groups) {
+            most = _mm512_max_ps(highest_of(s + i, n_groups), most);
+            i += 16 * NEAR * n_groups;
+            continue;
+        }
+        most = _mm512_max_ps(_mm512_mask_loadu_ps(lowest, lanes_within(i, lo, hi), s + i), most);
+        i += 16;
+    }
     const __m256 m8 = _mm256_max_ps(_mm512_castps512_ps256(most), _mm512_extractf32x8_ps(most, 1));
     __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(m8), _mm256_extractf128_ps(m8, 1));
     m4 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
-    const float max = _mm_cvtss_f32(_mm_max_ss(m4, _mm_movehdup_ps(m4)));
-    const __m512 maxima = _mm512_set1_ps(max);
-    for (size_t i = first; i < hi; i += 16) {
-        if (i >= lo && i + 16 <= hi) {
-            const __m512 p = exp_16(_mm512_sub_ps(_mm512_loadu_ps(s + i), maxima));
-            _mm512_storeu_ps(s + i, p);
-            sum = _mm512_add_ps(sum, p);
+    return _mm_cvtss_f32(_mm_max_ss(m4, _mm_movehdup_ps(m4)));
+}
+
+/* Exponentials of NEAR vectors of scores, added to sum in their order; false where one is too far
+ * below the highest score, or none. */
+static bool near_scores(float *s, __m512 highest, __m512 *sum)
+{
+    __m512 x[NEAR];
+    for (size_t i = 0; i < NEAR; i++)
+        x[i] = _mm512_sub_ps(_mm512_loadu_ps(s + 16 * i), highest);
+    if (!are_near(x))
+        return false;
+    exp_near(x);
+    for (size_t i = 0; i < NEAR; i++) {
+        _mm512_storeu_ps(s + 16 * i, x[i]);
+        *sum = _mm512_add_ps(*sum, x[i]);
+    }
+    return true;
+}
+
+float tern_softmax_avx512_vnni(float *s, size_t lo, size_t hi, float *m)
+{
+    const float max = highest_score(s, lo, hi);
+    const __m512 highest = _mm512_set1_ps(max);
+    __m512 sum = _mm512_setzero_ps();
+    for (size_t i = lo & ~(size_t)15; i < hi;) {
+        if (i >= lo && i + 16 * NEAR <= hi && near_scores(s + i, highest, &sum)) {
+            i += 16 * NEAR;
             continue;
         }
         const __mmask16 here = lanes_within(i, lo, hi);
-        const __m512 p = exp_16(_mm512_sub_ps(_mm512_maskz_loadu_ps(here, s + i), maxima));
+        const __m512 p = exp_16(_mm512_sub_ps(_mm512_maskz_loadu_ps(here, s + i), highest));
         _mm512_mask_storeu_ps(s + i, here, p);
         sum = _mm512_add_ps(sum, _mm512_maskz_mov_ps(here, p));
+        i += 16;
     }
     const float total = sum16_16(sum);
     *m = total == total ? max + 0.0f : NAN;

@@ -10,6 +10,7 @@
 #include "runtime/real.h"
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 static inline __m512 exp_16(__m512 x)
@@ -30,6 +31,40 @@ static inline __m512 exp_16(__m512 x)
     p = _mm512_fmadd_ps(p, r, one);
     /* Times 2^n, rounded once, as the reference's two steps are: its first one is exact. */
     return _mm512_scalef_ps(p, n);
+}
+
+enum { NEAR = 2 }; /* vectors side by side */
+
+/* Whether all are at least -86; NaN is not. */
+static inline bool are_near(const __m512 x[NEAR])
+{
+    __mmask16 near = 0xffff;
+    for (int i = 0; i < NEAR; i++)
+        near = _mm512_mask_cmp_ps_mask(near, _mm512_set1_ps(-86.0f), x[i], _CMP_LE_OQ);
+    return near == 0xffff;
+}
+
+/* exp_16 of vectors that are near and not above 86. No result is subnormal or infinite, so 2^n goes
+ * into the exponent. A chain alone waits for each of its steps. */
+static inline void exp_near(__m512 x[NEAR])
+{
+    static const float factors[] = {0x1.123a6cp-7f, 0x1.5558f4p-5f, 0x1.555490p-3f,
+                                    0x1.fffffcp-2f, 1.0f,           1.0f};
+    const __m512 magic = _mm512_set1_ps(0x1.8p23f);
+    __m512 t[NEAR], p[NEAR];
+    for (int i = 0; i < NEAR; i++) {
+        t[i] = _mm512_fmadd_ps(x[i], _mm512_set1_ps(0x1.715476p+0f), magic);
+        const __m512 n = _mm512_sub_ps(t[i], magic);
+        x[i] = _mm512_fmadd_ps(n, _mm512_set1_ps(-0x1.62e4p-1f), x[i]);
+        x[i] = _mm512_fmadd_ps(n, _mm512_set1_ps(-0x1.7f7d1cp-20f), x[i]);
+        p[i] = _mm512_set1_ps(0x1.6a234cp-10f);
+    }
+    for (size_t f = 0; f < sizeof factors / sizeof *factors; f++)
+        for (int i = 0; i < NEAR; i++)
+            p[i] = _mm512_fmadd_ps(p[i], x[i], _mm512_set1_ps(factors[f]));
+    for (int i = 0; i < NEAR; i++)
+        x[i] = _mm512_castsi512_ps(_mm512_add_epi32(
+            _mm512_castps_si512(p[i]), _mm512_slli_epi32(_mm512_castps_si512(t[i]), 23)));
 }
 
 static inline __m512 silu_16(__m512 x)
