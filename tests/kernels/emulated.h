@@ -20,8 +20,7 @@
 #define TERN_UNROLL
 
 enum { LANES = 16, TILE_TOKENS = 12, TILE_TOKENS_HALVES = 8 };
-/* Below these few tokens have kernels of their own; with minimums, and without. */
-enum { FEW_TOKENS_MIN = 40, FEW_TOKENS = 24 };
+enum { FEW_TOKENS = 24 }; /* below that they have kernels of their own */
 
 typedef struct { _Alignas(64) int32_t v[LANES]; } ints;
 typedef struct { _Alignas(64) float v[LANES]; } floats;

@@ -19,8 +19,7 @@
 /* 32 registers: a tile's chains, its dots and a weight. With two scales a block, the products
  * by the first scale wait there too. */
 enum { LANES = 16, TILE_TOKENS = 12, TILE_TOKENS_HALVES = 8 };
-/* Below these few tokens have kernels of their own; with minimums, and without. */
-enum { FEW_TOKENS_MIN = 40, FEW_TOKENS = 24 };
+enum { FEW_TOKENS = 24 }; /* below that they have kernels of their own */
 
 typedef __m512i ints;
 typedef __m512 floats;

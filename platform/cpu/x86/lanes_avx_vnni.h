@@ -20,7 +20,7 @@
 enum { LANES = 8, TILE_TOKENS = 4, TILE_TOKENS_HALVES = 4 };
 /* Few tokens have no kernels of their own: 16 KB of code for 1.33 of the speed of two, 1.08 of
  * eight's. */
-enum { FEW_TOKENS_MIN = 1, FEW_TOKENS = 1 };
+enum { FEW_TOKENS = 1 };
 
 typedef __m256i ints;
 typedef __m256 floats;

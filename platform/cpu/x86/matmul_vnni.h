@@ -103,8 +103,9 @@ enum {
     MAX_EXPANDED = EXPANDED_BYTES / sizeof(struct tern_expanded) / 4 * 4,
     SIDE_BYTES = TERN_MATMUL_BLOCK, /* for each block of 32 columns */
     /* Activations of a group of tokens should stay in the second cache while panels pass: CPUs
-     * with these instructions have 1 MB and more of it, and threads of a core share them. */
-    GROUP_BYTES = 1024 * 1024, GROUP_TOKENS = 216, GROUP_TOKENS_HALVES = 144,
+     * with these instructions have 1 MB and more of it, and threads of a core share them. A bit
+     * more of them is better than panels that are unpacked twice. */
+    GROUP_BYTES = 1200 * 1024, GROUP_TOKENS = 216, GROUP_TOKENS_HALVES = 144,
     PAIRS_FROM = 24, /* tokens */
 };
 _Static_assert((int)PAIRS_FROM >= (int)FEW_TOKENS, "few come one panel at a time");
@@ -193,20 +194,21 @@ static __attribute__((noinline)) void make_side(enum tern_sides sides, int zero,
     }
 }
 
-/* One panel, fewer tokens than make it worth while to write unpacked codes down and read them
- * again. */
+/* One panel, up to FEW_TOKENS tokens: from the at-th on of those that have sides, the first of which
+ * is `token`. Codes stay in registers: to write them down and read them again is dear for so few. */
 TERN_INLINE void panel_by_few(const struct tern_codes_vnni *f, const struct tern_matmul *m,
-                              size_t p, size_t token, size_t n_tokens)
+                              size_t p, size_t token, size_t at, size_t n_tokens)
 {
     const struct tern_kind kind = {f->sides};
     const struct tern_acts *acts = m->acts;
     const struct tern_tile a = {
-        .q = acts->q + TERN_SUB * token * acts->n_blocks,
-        .side = (const int32_t *)(const void *)((char *)m->scratch + EXPANDED_BYTES),
+        .q = acts->q + TERN_SUB * (token + at) * acts->n_blocks,
+        .side = (const int32_t *)(const void *)((char *)m->scratch + EXPANDED_BYTES) +
+                side_words(f->sides) * at * acts->n_blocks,
         .n_blocks = acts->n_blocks,
     };
-    _Alignas(64) float chains[FEW_TOKENS_MIN][TERN_PANEL_ROWS];
-    float *dst = m->dst + token * m->dst_stride + TERN_PANEL_ROWS * p;
+    _Alignas(64) float chains[FEW_TOKENS][TERN_PANEL_ROWS];
+    float *dst = m->dst + (token + at) * m->dst_stride + TERN_PANEL_ROWS * p;
     const uint8_t *block = m->panels + p * m->panel_bytes;
     const size_t n_blocks = m->n_cols / (TERN_SUB * f->n_groups * f->period);
     const unsigned bytes = f->block_bytes / f->n_groups;
@@ -233,13 +235,16 @@ TERN_INLINE void panel_by_few(const struct tern_codes_vnni *f, const struct tern
     copy_chains(dst, m->dst_stride, chains[0], TERN_PANEL_ROWS, n_tokens);
 }
 
-/* Panels p .. p + n_panels - 1, one or two, and some tokens. */
+/* Panels p .. p + n_panels - 1, one or two, and some tokens. A panel alone is the last of an odd
+ * number of them where two share tiles, not worth tiles of its own. */
 TERN_INLINE void panels_by_many(const struct tern_codes_vnni *f, const struct tern_matmul *m,
                                 size_t p, size_t n_panels, size_t token, size_t n_tokens)
 {
-    const size_t few = f->sides == TERN_SIDE_MIN ? FEW_TOKENS_MIN : FEW_TOKENS;
-    if (few > 1 && n_tokens < few) {
-        panel_by_few(f, m, p, token, n_tokens);
+    const bool by_two = TERN_PAIRS && f->sides != TERN_SIDE_HALVES;
+    if (FEW_TOKENS > 1 && (n_tokens < FEW_TOKENS || (by_two && n_panels == 1))) {
+        for (size_t at = 0; at < n_tokens; at += FEW_TOKENS)
+            panel_by_few(f, m, p, token, at,
+                         n_tokens - at < FEW_TOKENS ? n_tokens - at : FEW_TOKENS);
         return;
     }
     const struct tern_acts *a = m->acts;
@@ -266,7 +271,7 @@ TERN_INLINE void panels_by_many(const struct tern_codes_vnni *f, const struct te
                                      : panel + n_panels * m->panel_bytes,
             .ahead_bytes = n_now * group_bytes, .panel_bytes = m->panel_bytes,
         };
-        if (n_panels == 2)
+        if (by_two || n_panels == 2)
             tiles_of_pair(f->sides, t, n_tokens);
         else
             (f->sides == TERN_SIDE_ZERO  ? tiles_zero
@@ -301,7 +306,7 @@ TERN_INLINE void matmul_codes(const struct tern_codes_vnni *f, const struct tern
     for (size_t t = 0; t < n_tokens; t += group) {
         const size_t n_now = n_tokens - t < group ? n_tokens - t : group;
         make_side(f->sides, f->zero, m->acts, t, n_now, side);
-        const bool pairs = TERN_PAIRS && f->sides != TERN_SIDE_MIN && n_now >= PAIRS_FROM;
+        const bool pairs = TERN_PAIRS && n_now >= PAIRS_FROM;
         for (size_t p = first, n_panels; p < end; p += n_panels) {
             n_panels = pairs && end - p > 1 ? 2 : 1;
             panels_by_many(f, m, p, n_panels, t, n_now);

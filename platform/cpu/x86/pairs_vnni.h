@@ -1,9 +1,9 @@
 /* pairs_vnni.h: tiles of two panels, where a panel is one register.
  *
  * A tile of one panel loads four bytes of a token for each product, and weights, scales and sides
- * besides, where CPUs load twice a cycle and multiply twice a cycle. Where blocks have one scale
- * and a zero point, that is what bounds it; two panels by half as many tokens load half as often. A
- * minimum is one operation more for each token and panel, with which multiplying bounds again. */
+ * besides, where CPUs load twice a cycle and multiply twice a cycle. Two panels by half as many
+ * tokens load half as often. Where blocks have a minimum, multiplying bounds as much as loading
+ * does, but what is loaded is not always in the first cache. */
 #ifndef TERN_CPU_PAIRS_VNNI_H
 #define TERN_CPU_PAIRS_VNNI_H
 
@@ -26,23 +26,23 @@ TERN_INLINE void pair_dots(struct tern_place *at, size_t n_tokens, size_t j0, si
     }
 }
 
-TERN_INLINE void pair_start(struct tern_place *at, size_t n_tokens, size_t side,
+TERN_INLINE void pair_start(struct tern_place *at, size_t n_tokens, size_t side, bool min,
                             ints dot[PAIR_TOKENS][2])
 {
     TERN_UNROLL
     for (size_t t = 0; t < n_tokens; t++)
-        dot[t][0] = dot[t][1] = broadcast_4(paced(&at->side, t, 4 * side));
+        dot[t][0] = dot[t][1] = min ? all_ints(0) : broadcast_4(paced(&at->side, t, 4 * side));
 }
 
 /* One sub-block of both panels. */
 TERN_INLINE void pair_sub(const struct tern_kind *k, struct tern_place *at, size_t n_tokens,
                           floats acc[PAIR_TOKENS][2])
 {
-    const bool halves = k->sides == TERN_SIDE_HALVES;
+    const bool halves = k->sides == TERN_SIDE_HALVES, min = k->sides == TERN_SIDE_MIN;
     const struct tern_expanded *w = at->w;
     ints dot[PAIR_TOKENS][2];
     floats whole[PAIR_TOKENS][2];
-    pair_start(at, n_tokens, SIDE_SUM, dot);
+    pair_start(at, n_tokens, SIDE_SUM, min, dot);
     if (halves) {
         pair_dots(at, n_tokens, 0, 4, dot);
         TERN_UNROLL
@@ -50,7 +50,7 @@ TERN_INLINE void pair_sub(const struct tern_kind *k, struct tern_place *at, size
             TERN_UNROLL
             for (int i = 0; i < 2; i++)
                 whole[t][i] = multiply(to_floats(dot[t][i]), load_floats(w[i].u.halves[0]));
-        pair_start(at, n_tokens, SIDE_SUM_2, dot);
+        pair_start(at, n_tokens, SIDE_SUM_2, false, dot);
     }
     pair_dots(at, n_tokens, halves ? 4 : 0, halves ? 3 : 7, dot);
     const ints x = load_ints(w[0].codes[7]), y = load_ints(w[1].codes[7]);
@@ -65,6 +65,12 @@ TERN_INLINE void pair_sub(const struct tern_kind *k, struct tern_place *at, size
         TERN_UNROLL
         for (int i = 0; i < 2; i++)
             acc[t][i] = fused(whole[t][i], multiply(load_floats(w[i].scale), d), acc[t][i]);
+        if (!min)
+            continue;
+        const floats sum = as_floats(broadcast_4(paced(&at->side, t, 4 * SIDE_SUM)));
+        TERN_UNROLL
+        for (int i = 0; i < 2; i++)
+            acc[t][i] = fused(load_floats(w[i].u.minus_min), sum, acc[t][i]);
     }
 }
 
@@ -100,16 +106,27 @@ TERN_INLINE void pairs(const struct tern_kind *k, const struct tern_tile *a, siz
 }
 
 /* 24 tokens and more are tiles of six and five, with none left over. */
-static TERN_ONE_COPY void pairs_zero(struct tern_tile a, size_t n_tokens)
+TERN_INLINE void even_pairs(const struct tern_kind *k, struct tern_tile a, size_t n_tokens)
 {
-    static const struct tern_kind kind = {TERN_SIDE_ZERO};
     const size_t smaller = (PAIR_TOKENS - n_tokens % PAIR_TOKENS) % PAIR_TOKENS;
     const size_t n_tiles = (n_tokens + smaller) / PAIR_TOKENS;
     a.ahead_bytes /= n_tiles;
-    pairs(&kind, &a, PAIR_TOKENS, n_tiles - smaller);
+    pairs(k, &a, PAIR_TOKENS, n_tiles - smaller);
     a.ahead += (n_tiles - smaller) * a.ahead_bytes;
-    next_tokens(&kind, &a, PAIR_TOKENS * (n_tiles - smaller));
-    pairs(&kind, &a, PAIR_TOKENS - 1, smaller);
+    next_tokens(k, &a, PAIR_TOKENS * (n_tiles - smaller));
+    pairs(k, &a, PAIR_TOKENS - 1, smaller);
+}
+
+static TERN_ONE_COPY void pairs_zero(struct tern_tile a, size_t n_tokens)
+{
+    static const struct tern_kind kind = {TERN_SIDE_ZERO};
+    even_pairs(&kind, a, n_tokens);
+}
+
+static TERN_ONE_COPY void pairs_min(struct tern_tile a, size_t n_tokens)
+{
+    static const struct tern_kind kind = {TERN_SIDE_MIN};
+    even_pairs(&kind, a, n_tokens);
 }
 
 /* What is left over is tiles of each panel. */
@@ -133,7 +150,9 @@ static TERN_ONE_COPY void pairs_halves(struct tern_tile a, size_t n_tokens)
 /* Both panels for all tokens, PAIRS_FROM at least. */
 static inline void tiles_of_pair(enum tern_sides sides, struct tern_tile t, size_t n_tokens)
 {
-    (sides == TERN_SIDE_ZERO ? pairs_zero : pairs_halves)(t, n_tokens);
+    (sides == TERN_SIDE_ZERO  ? pairs_zero
+     : sides == TERN_SIDE_MIN ? pairs_min
+                              : pairs_halves)(t, n_tokens);
 }
 
 #endif

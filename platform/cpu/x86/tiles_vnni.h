@@ -317,13 +317,11 @@ TERN_INLINE void even_tiles(const struct tern_kind *k, struct tern_tile a, size_
     }
 }
 
-/* As many whole tiles as there are, and the rest. Where two panels share tiles (pairs_vnni.h), a
- * panel alone is the last of an odd number of them: not worth a tile. */
+/* As many whole tiles as there are, and the rest. */
 TERN_INLINE void tiles(const struct tern_kind *k, struct tern_tile a, size_t n_tokens)
 {
     const size_t each = k->sides == TERN_SIDE_HALVES ? TILE_TOKENS_HALVES : TILE_TOKENS;
-    const bool pairs = TERN_PAIRS && k->sides == TERN_SIDE_ZERO;
-    const size_t n_tiles = pairs ? 0 : n_tokens / each;
+    const size_t n_tiles = n_tokens / each;
     if (each == 4) {
         even_tiles(k, a, n_tokens);
         return;
