@@ -194,8 +194,8 @@ static __attribute__((noinline)) void make_side(enum tern_sides sides, int zero,
     }
 }
 
-/* One panel, up to FEW_TOKENS tokens: from the at-th on of those that have sides, the first of which
- * is `token`. Codes stay in registers: to write them down and read them again is dear for so few. */
+/* One panel, up to FEW_TOKENS tokens: from the at-th on of those that have sides, of which `token`
+ * is the first. Codes stay in registers: to write and read them again is dear for so few. */
 TERN_INLINE void panel_by_few(const struct tern_codes_vnni *f, const struct tern_matmul *m,
                               size_t p, size_t token, size_t at, size_t n_tokens)
 {
