@@ -211,14 +211,20 @@ static size_t largest_matrix(const struct tern_cpu *c)
     return largest;
 }
 
-/* Each lane reads the weights, so they must be small enough to wait in a cache that cores share. */
-static uint32_t most_lanes(const struct tern_cpu *c)
+/* Each lane reads the weights and unpacks them. That is little for few rows only where a matrix is
+ * small enough to wait in a cache that cores share. */
+static uint32_t rows_of_lane(const struct tern_cpu *c)
 {
     enum { SHARED_BYTES = 4 << 20 };
-    uint32_t n = c->limits.chunk / TERN_LANE_ROWS;
+    return largest_matrix(c) > SHARED_BYTES ? TERN_LARGE_LANE_ROWS : TERN_LANE_ROWS;
+}
+
+static uint32_t most_lanes(const struct tern_cpu *c)
+{
+    uint32_t n = c->limits.chunk / c->lane_rows;
     n = n < c->limits.n_threads ? n : c->limits.n_threads;
     n = n < TERN_MAX_LANES ? n : TERN_MAX_LANES;
-    return n < 1 || largest_matrix(c) > SHARED_BYTES ? 1 : n;
+    return n < 1 ? 1 : n;
 }
 
 static tern_status begin(const struct tern_model *model, const struct tern_backend_plan *plan,
@@ -230,6 +236,7 @@ static tern_status begin(const struct tern_model *model, const struct tern_backe
     c->limits = *plan->limits;
     c->k_type = cache_type(c->limits.k_type);
     c->v_type = cache_type(c->limits.v_type);
+    c->lane_rows = rows_of_lane(c);
     c->n_lanes = most_lanes(c);
     return tern_lower(model, c->limits.exact, &c->low, err);
 }

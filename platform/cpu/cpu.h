@@ -15,6 +15,7 @@ enum {
     TERN_OWN_ROWS = 8,   /* up to so many rows every thread repeats norm and quantising itself,
                             and one does what rows need by themselves */
     TERN_LANE_ROWS = 32, /* many rows are lanes of at least so many; see struct tern_lane */
+    TERN_LARGE_LANE_ROWS = 128, /* the same for a model with large matrices */
     TERN_MAX_LANES = 16,
     TERN_PHASE_TIMINGS = 4, /* work and barrier, and again where a phase has a second half */
 };
@@ -88,6 +89,7 @@ struct tern_cpu {
     struct tern_cpu_partials partials;
     atomic_uint *items; /* [n_lanes][n_phases][2] counters: of a phase, and of its second half (of
                            rows: threads that came to it) */
+    uint32_t lane_rows; /* of a lane, at least */
     uint32_t n_lanes;   /* at most, in any batch */
     uint32_t lanes, lane_first[TERN_MAX_LANES + 1]; /* of the rows of the submit under way */
     struct tern_cpu_thread *threads;

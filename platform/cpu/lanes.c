@@ -34,7 +34,7 @@ static void append(struct tern_cpu_order *o, const struct tern_batch *from, uint
 
 void tern_cpu_order_rows(struct tern_cpu *c, const struct tern_batch *batch)
 {
-    const uint32_t n = batch->n_rows / TERN_LANE_ROWS;
+    const uint32_t n = batch->n_rows / c->lane_rows;
     c->lanes = n < 1 ? 1 : n < c->n_lanes ? n : c->n_lanes;
     for (uint32_t i = 0; i <= c->lanes; i++)
         c->lane_first[i] = batch->n_rows * i / c->lanes;

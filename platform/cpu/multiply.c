@@ -230,7 +230,7 @@ void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t
     const uint32_t parts = tern_cpu_parts(c, n_lanes);
     /* Of many rows, kernels multiply two panels together. */
     const uint32_t beside = n_rows > TERN_OWN_ROWS ? 2 : 1, n = (total + beside - 1) / beside;
-    const uint32_t least = 1 + n / (c->limits.n_threads * 24);
+    const uint32_t least = n_rows < 64 * n_lanes ? 1 + n / (c->limits.n_threads * 24) : 1;
     for (uint32_t k = 0; k < n_lanes; k++) {
         const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, n_rows);
         if (!tern_cpu_joins(c, lane.counters + 1, n, k))
