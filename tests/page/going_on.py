@@ -4,11 +4,8 @@ import re
 import time
 
 from browser import Page
-from using import DONE, fine, give, last, opened, picture, say, script, settings
-
-KEPT = ("new Promise((r) => { indexedDB.open('tern', 1).onsuccess = (e) => { e.target.result"
-        ".transaction('bodies').objectStore('bodies').getAll().onsuccess = (e) =>"
-        " r(e.target.result); }; })")
+from using import (DONE, KEPT, fine, give, last, opened, picture, reloaded, say, script,
+                   settings)
 
 
 def kept(p):
@@ -60,7 +57,7 @@ def goes_on_with_what_was_cut(s, b):
         "role": "assistant", "content": words + " ", "reasoning_content": "well well well "}
     assert p.js("document.querySelectorAll('.assistant').length") == 2
     assert not p.js("document.querySelectorAll('.which').length")
-    p.reload()
+    reloaded(p)
     p.wait("document.querySelectorAll('.assistant .figures').length === 2")
     assert last(p) == words + " END"
     # One that broke off, in whatever way, is gone on with too.

@@ -28,7 +28,7 @@ def folds_thinking_and_shows_progress(s, b):
     assert "thought" not in last(p)
     p.click(".thinking summary")
     assert p.js("document.querySelector('.thinking').open")
-    assert "thought 39" in p.js("document.querySelector('.thought').innerText")
+    p.wait("document.querySelector('.thought').innerText.includes('thought 39')")
     assert "16 of 40 reused" in last(p, ".figures")
     assert p.js("asked.messages.length") == 1
     script(p, [{"content": "x"}])

@@ -5,7 +5,7 @@ import threading
 import time
 
 from browser import Broken
-from using import DONE, fine, give, last, opened, picture, say, script
+from using import DONE, fine, give, last, opened, picture, reloaded, say, script
 
 
 def is_quick_with_a_long_conversation(s, b):
@@ -138,7 +138,7 @@ def is_the_same_piece_by_piece_and_at_once(s, b):
     script(p, [{"content": t} for t in HALVES], 110)
     say(p, "halves")
     streamed = p.js("[...document.querySelectorAll('.prose')].map((e) => e.innerHTML)")
-    p.reload()
+    reloaded(p)
     p.wait("document.querySelectorAll('.prose').length === 5")
     whole = p.js("[...document.querySelectorAll('.prose')].map((e) => e.innerHTML)")
     for i, (a, c) in enumerate(zip(streamed, whole)):
@@ -169,7 +169,7 @@ def shows_in_time_what_no_reader_needs(s, b):
     assert text.count("\u0301") == 48 and "[U+202E]y" in text, text
     assert "\u202e" not in text and "bell \u2407 \u241b[31m" in text, text
     begun = time.monotonic()
-    p.reload()
+    reloaded(p)
     p.wait("document.querySelectorAll('.assistant .prose').length === 4 && "
            "![...document.querySelectorAll('.prose')].some((e) => !e.firstChild)", 20)
     assert last(p) == text
@@ -287,7 +287,7 @@ def lets_no_output_do_anything(s, b):
     script(p, [{"reasoning_content": text}, {"content": "x"}])
     say(p, text)
     p.click(".assistant:last-child summary")
-    p.reload()
+    reloaded(p)
     p.wait("document.querySelectorAll('.assistant').length === 5")
     time.sleep(0.3)
     assert p.js("window.pwned") is None

@@ -5,7 +5,8 @@ import threading
 import time
 
 from server import Server
-from using import DONE, fine, give, last, opened, picture, say, script, settings
+from using import (DONE, fine, give, last, opened, picture, reloaded, say, script,
+                   settings)
 
 
 # --- from the server ---
@@ -93,7 +94,7 @@ def types_streams_and_keeps(s, b):
     assert text and "tokens" in last(p, ".figures")
     assert p.js("document.querySelector('.user .text').textContent") == "the sea was"
     assert "#" in p.js("location.href") and p.js("document.title") == "the sea was – Tern"
-    p.reload()
+    reloaded(p)
     p.wait("document.querySelector('.assistant .figures')")
     assert last(p) == text
     assert p.js("document.querySelectorAll('#list .talk').length") == 1
@@ -120,7 +121,7 @@ def stops(s, b):
         p.wait(DONE, 5)
         assert "Stopped here." in last(p, ".note")
     words = last(p)
-    p.reload()
+    reloaded(p)
     p.wait("document.querySelector('.assistant .note')")
     assert last(p) == words and len(words) > 40
     # What is under way when the page goes is kept as far as it came.
@@ -165,9 +166,10 @@ def edits_and_asks_again(s, b):
     assert p.js("document.querySelector('.user .which').textContent") == "2/2"
     p.click(".user [aria-label='Earlier version']")
     p.wait("document.querySelector('.user .text').innerText === 'first question'")
-    p.reload()
+    reloaded(p)
     p.wait("document.querySelector('.user .text')")
-    assert p.js("document.querySelector('.user .text').innerText") == "first question"
+    # What is not painted yet has no innerText.
+    assert p.js("document.querySelector('.user .text').textContent") == "first question"
     assert last(p, ".which") == "2/2"  # the branch with the youngest answer
     p.click(".user [aria-label='Edit and ask again']")
     p.wait("document.querySelector('.edit textarea')")
@@ -196,7 +198,7 @@ def asks_with_its_settings(s, b):
                         ("return_progress", True)):
         assert asked[name] == value, (name, asked)
     # The real server takes them.
-    p.reload()
+    reloaded(p)
     p.wait("document.querySelector('.assistant')")
     say(p, "again")
     assert not p.js("document.querySelectorAll('.error').length")

@@ -65,6 +65,17 @@ def script(p, pieces, ms=0):
     p.js(SCRIPT % (json.dumps(pieces), ms))
 
 
+KEPT = ("new Promise((r) => { indexedDB.open('tern', 1).onsuccess = (e) => { e.target.result"
+        ".transaction('bodies').objectStore('bodies').getAll().onsuccess = (e) =>"
+        " r(e.target.result); }; })")
+
+
+def reloaded(p):
+    """The page, loaded again once what it has begun to keep is kept: reads wait for writes."""
+    p.js(KEPT)
+    p.reload()
+
+
 def say(p, text, wait=True):
     p.wait("document.getElementById('model')?.textContent")
     before = p.js("document.querySelectorAll('.assistant').length")
