@@ -165,6 +165,23 @@ static bool visible(const struct tile *t, uint32_t chunk, struct seen *seen)
     return seen->most > 0;
 }
 
+/* Bytes of a block's values that are asked for while scores are computed. */
+static size_t asked_by_scores(const struct tile *t)
+{
+    return t->pool->v_bytes / 128 * 64;
+}
+
+/* Asks for the others of some blocks, part `part` of n_parts, before a row's softmax. */
+static void ask_for_values(const struct tile *t, const struct seen *seen, uint32_t part,
+                           uint32_t n_parts)
+{
+    enum { N_BLOCKS = TERN_CHUNK / TERN_BLOCK_TOKENS };
+    const size_t asked = asked_by_scores(t);
+    for (uint32_t b = part * N_BLOCKS / n_parts; b < (part + 1) * N_BLOCKS / n_parts; b++)
+        if (seen->values[b])
+            tern_cpu_ask(seen->values[b] + asked, t->pool->v_bytes - asked);
+}
+
 static void score_chunk(const struct tern_cpu *c, const struct tile *t,
                         const struct tern_acts *acts, struct tern_cpu_thread *th,
                         const struct seen *seen)
@@ -183,7 +200,7 @@ static void score_chunk(const struct tern_cpu *c, const struct tile *t,
         .matmul = tern_kernels_matmul(k, type, false),
         .scratch = th->matmul,
         .ahead = seen->values,
-        .ahead_bytes = t->pool->v_bytes,
+        .ahead_bytes = asked_by_scores(t),
     };
     (type == TERN_TYPE_F16    ? k->scores_f16
      : type == TERN_TYPE_F32  ? k->scores_f32
@@ -227,6 +244,7 @@ static bool run_chunk(const struct tern_cpu *c, const struct tile *t, const stru
     for (uint32_t r = 0; r < acts->n_tokens; r++) {
         float *s = th->scores + r * TERN_CHUNK;
         const uint16_t lo = seen.lo[r], hi = seen.hi[r];
+        ask_for_values(t, &seen, r, acts->n_tokens);
         l[r] = 0;
         if (lo == hi)
             continue;

@@ -126,7 +126,8 @@ typedef float tern_softmax_fn(float *s, size_t lo, size_t hi, float *m);
  * scale, 32 int8) are fma(p * scale, (float)q, o); q4_0 ones (f16 scale, 16 bytes with codes 0 ..
  * 15 in their low halves and 16 .. 31 in the high ones) are fma(p * scale, (float)(q - 8), o). dim
  * may be anything; rows of both are padded to 32. A row with lo = hi is not written. Blocks
- * without a visible token may be NULL and are not read. */
+ * without a visible token may be NULL and are not read; the others have 16 rows, of which what
+ * nobody sees tells nothing. */
 struct tern_values {
     const uint8_t *const *block; /* [16] */
     size_t row_bytes, dim, n_rows;

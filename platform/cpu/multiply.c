@@ -139,17 +139,6 @@ static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint3
     }
 }
 
-/* Asks for n floats. A compiler without the builtin has slower rows and no others. */
-static void ask(const float *x, size_t n)
-{
-#if defined(__GNUC__)
-    for (size_t i = 0; i < n; i += 16)
-        __builtin_prefetch(x + i);
-#else
-    (void)x, (void)n;
-#endif
-}
-
 /* One elementwise op on columns first .. first + n - 1 of some rows. Of a row these are few, and
  * the next row's lie far from them, so that no hardware fetches them ahead. */
 static void columns(const struct tern_cpu *c, bool on_logits, const struct tern_op *op,
@@ -164,9 +153,9 @@ static void columns(const struct tern_cpu *c, bool on_logits, const struct tern_
     const float *b = op->b < 0 ? NULL : tern_cpu_row(c, on_logits, op->b, s->row) + first;
     for (size_t row = 0; row < n_rows; row++) {
         if (row + AHEAD < n_rows) {
-            ask(a + (row + AHEAD) * a_stride, n);
+            tern_cpu_ask(a + (row + AHEAD) * a_stride, n * sizeof *a);
             if (b)
-                ask(b + (row + AHEAD) * b_stride, n);
+                tern_cpu_ask(b + (row + AHEAD) * b_stride, n * sizeof *b);
         }
         tern_cpu_elementwise(c, op, dst + row * dst_stride, a + row * a_stride,
                              b ? b + row * b_stride : NULL, n);

@@ -221,7 +221,7 @@ static void fill_value_row(uint8_t *row, const char *kernel, size_t dim)
     }
 }
 
-/* Blocks that no row sees are NULL, the others end after the last token that a row sees. */
+/* Blocks that no row sees are NULL, the others whole; what no row sees of them is NaN. */
 static void make_blocks(struct values_case *k, const char *kernel)
 {
     size_t lo = TERN_CHUNK, hi = 0;
@@ -235,10 +235,11 @@ static void make_blocks(struct values_case *k, const char *kernel)
         k->block[b] = NULL;
         if (16 * b + 16 <= lo || 16 * b >= hi)
             continue;
-        const size_t n = hi - 16 * b < 16 ? hi - 16 * b : 16;
-        uint8_t *block = guarded(n * k->v.row_bytes);
-        for (size_t t = 0; t < n; t++)
-            fill_value_row(block + t * k->v.row_bytes, kernel, k->v.dim);
+        uint8_t *block = guarded(16 * k->v.row_bytes);
+        memset(block, 0xff, 16 * k->v.row_bytes);
+        for (size_t t = 0; t < 16; t++)
+            if (16 * b + t >= lo && 16 * b + t < hi)
+                fill_value_row(block + t * k->v.row_bytes, kernel, k->v.dim);
         k->block[b] = block;
     }
 }

@@ -1,5 +1,6 @@
 /* ahead_x86.h: scores ask for what is read behind the keys, and values for what is read behind
- * them, a few lines at a time: a core waits when it asks for more at once than it can await.
+ * them, a few lines at a time: a core waits when it asks for more at once than it can await. All
+ * of it goes to the first cache: what has to come from the second waits behind what is asked for.
  * Intrinsics are brought by whoever includes this: emulated ones are no header of a compiler. */
 #ifndef TERN_CPU_AHEAD_X86_H
 #define TERN_CPU_AHEAD_X86_H
@@ -51,7 +52,7 @@ static inline struct look look_on(struct look *l)
 static inline __attribute__((always_inline)) void look_after(const struct look *l, size_t b)
 {
     for (size_t i = l->done; i < l->n_lines && l->block[b]; i++)
-        _mm_prefetch((const char *)l->block[b] + 64 * i, _MM_HINT_T1);
+        _mm_prefetch((const char *)l->block[b] + 64 * i, _MM_HINT_T0);
 }
 
 #endif

@@ -183,7 +183,7 @@ INLINE void add_token(__m256 *acc, const uint8_t *row, const float *w, enum kind
 }
 
 /* n_rows x n_vectors chains over the tokens, for dims d .. d + 8 n_vectors; both are constants
- * where this is inlined. */
+ * where this is inlined. One vector is what few heads have left over: small code, no quick one. */
 INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows, int n_vectors)
 {
     const size_t row_bytes = t->row_bytes, at = offset_of(d, kind);
@@ -198,7 +198,7 @@ INLINE void run_tile(const struct tile *t, size_t d, enum kind kind, int n_rows,
         const size_t end = (from | 15) + 1 < t->to ? (from | 15) + 1 : t->to, b = from / 16;
         const uint8_t *row = t->block[b] + from % 16 * row_bytes + at;
         look_after(&look, b);
-        if (end - from == 16) {
+        if (n_vectors > 1 && end - from == 16) {
 #pragma GCC unroll 4
             for (int i = 0; i < 16; i++, w++, row += row_bytes)
                 add_token(acc, row, w, kind, n_rows, n_vectors);
@@ -252,7 +252,7 @@ INLINE void run_dims(const struct tile *t, size_t n, enum kind kind, int n_rows)
 }
 
 /* Rows first .. first + n_rows - 1 of the tile, tokens from .. to. */
-INLINE void run_span(struct tile t, size_t first, size_t n_rows, size_t from, size_t to, size_t n,
+INLINE void run_span(struct tile t, size_t first, int n_rows, size_t from, size_t to, size_t n,
                      enum kind kind)
 {
     if (from >= to)
@@ -261,13 +261,19 @@ INLINE void run_span(struct tile t, size_t first, size_t n_rows, size_t from, si
     t.to = to;
     t.w += first * TERN_CHUNK;
     t.o += first * t.o_stride;
+    run_dims(&t, n, kind, n_rows);
+}
+
+/* 2 .. MAX_ROWS rows. */
+INLINE void run_together(const struct tile *t, size_t n_rows, size_t from, size_t to, size_t n,
+                         enum kind kind)
+{
     switch (n_rows) {
-    case 1: run_dims(&t, n, kind, 1); break;
-    case 2: run_dims(&t, n, kind, 2); break;
-    case 3: run_dims(&t, n, kind, 3); break;
-    case 4: run_dims(&t, n, kind, 4); break;
-    case 5: run_dims(&t, n, kind, 5); break;
-    default: run_dims(&t, n, kind, 6); break;
+    case 2: run_span(*t, 0, 2, from, to, n, kind); break;
+    case 3: run_span(*t, 0, 3, from, to, n, kind); break;
+    case 4: run_span(*t, 0, 4, from, to, n, kind); break;
+    case 5: run_span(*t, 0, 5, from, to, n, kind); break;
+    default: run_span(*t, 0, 6, from, to, n, kind); break;
     }
 }
 
@@ -289,7 +295,8 @@ INLINE void zero_rows(const struct tern_values *v, size_t d, size_t n)
     }
 }
 
-/* n dims of 1 .. MAX_ROWS rows, which see lo .. hi, added to what o holds. */
+/* n dims of 1 .. MAX_ROWS rows, which see lo .. hi, added to what o holds: each row's tokens before
+ * those that all see, all rows' together, and each row's behind them. */
 INLINE void run_rows(const struct tile *t, const uint16_t *lo, const uint16_t *hi, size_t n_rows,
                      size_t n, enum kind kind)
 {
@@ -298,13 +305,14 @@ INLINE void run_rows(const struct tile *t, const uint16_t *lo, const uint16_t *h
         from = lo[i] > from ? lo[i] : from;
         to = hi[i] < to ? hi[i] : to;
     }
-    if (from >= to)
-        from = to = TERN_CHUNK; /* nothing in common: each row alone, all of it before */
-    for (size_t i = 0; i < n_rows; i++)
-        run_span(*t, i, 1, lo[i], hi[i] < from ? hi[i] : from, n, kind);
-    run_span(*t, 0, n_rows, from, to, n, kind);
-    for (size_t i = 0; i < n_rows; i++)
-        run_span(*t, i, 1, to, hi[i], n, kind);
+    if (from >= to || n_rows == 1)
+        from = to = TERN_CHUNK; /* nothing together: each row alone, all of it before */
+    for (int behind = 0; behind < 2; behind++) {
+        for (size_t i = 0; i < n_rows; i++)
+            run_span(*t, i, 1, behind ? to : lo[i], behind || hi[i] < from ? hi[i] : from, n, kind);
+        if (!behind && n_rows > 1)
+            run_together(t, n_rows, from, to, n, kind);
+    }
 }
 
 /* Tiles of 6 rows are the quickest, of one row the slowest. */

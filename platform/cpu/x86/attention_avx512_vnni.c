@@ -2,8 +2,8 @@
  *
  * Values are read once for a tile of query rows: up to 8 rows by 2 vectors of 16 dims, or up to 3
  * by 4, stay in registers over all tokens of the chunk, and a vector is widened once for all rows.
- * Two vectors are a block of 32 dims with one scale: the weights of all tokens are multiplied by
- * those first. A row's chain is in token order. */
+ * Two vectors are a block of 32 dims with one scale a token: weights are multiplied by the scales
+ * of 16 tokens while those before them are worked on. A row's chain is in token order. */
 #include "platform/cpu/x86/x86.h"
 
 #include "platform/cpu/x86/math_avx512_vnni.h"
@@ -109,23 +109,18 @@ enum { MAX_ROWS = 8, MAX_VECTORS = 4, FEW_ROWS = 3, SUMS = 14 /* of a tile, on a
 /* What the scratch holds while 32 dims are worked on, or 64 of few rows. */
 struct values_scratch {
     float sum[MAX_ROWS][64], zeros[MAX_ROWS][64];
-    union {
-        struct {
-            float scale[TERN_CHUNK];
-            float w[2][MAX_ROWS][TERN_CHUNK]; /* of each 32 dims: weights times scales */
-        } scaled;
-        uint16_t halves[TERN_CHUNK][32]; /* of f16, when dims are left over: they and zeros */
-    } u;
+    float w[2][MAX_VECTORS / 2][MAX_ROWS][16]; /* of two blocks of tokens: see weigh */
+    uint16_t halves[TERN_CHUNK][32];           /* of f16, when dims are left over: they and zeros */
 };
 _Static_assert(sizeof(struct values_scratch) <= TERN_ATTENTION_SCRATCH(1), "scratch");
 
-/* What a tile works on: tokens from .. to of the chunk for some rows. w[row][token] are their
- * weights; where values have scales they are scaled, and the next 32 dims have their own behind
- * all rows'. Token t lies at block[t / 16] + at + t % 16 * row_bytes. */
+/* What a tile works on: tokens from .. to of the chunk for some rows. p[row][token] are their
+ * weights. Token t lies at block[t / 16] + at + t % 16 * row_bytes. */
 struct tile {
     const uint8_t *const *block;
     size_t at, row_bytes, from, to, n_dims;
-    const float *w;
+    const float *p;
+    float (*w)[MAX_VECTORS / 2][MAX_ROWS][16];
     float (*begin)[64], (*sum)[64]; /* what the chains go on from, and where they go */
     struct look *look;
 };
@@ -174,9 +169,27 @@ INLINE void add_token(const uint8_t *row, const float *w, enum kind kind, int n_
     for (int r = 0; r < n_rows; r++)
         UNROLL
         for (int j = 0; j < n_vectors; j++) {
-            const int weights = has_scales(kind) ? r + j / 2 * MAX_ROWS : r;
-            acc[r][j] = _mm512_fmadd_ps(_mm512_set1_ps(w[weights * TERN_CHUNK]), v[j], acc[r][j]);
+            const int at = has_scales(kind) ? 16 * (r + j / 2 * MAX_ROWS) : r * TERN_CHUNK;
+            acc[r][j] = _mm512_fmadd_ps(_mm512_set1_ps(w[at]), v[j], acc[r][j]);
         }
+}
+
+/* w[block of dims][row][token] = p * scale of 16 tokens, also of those that nobody sees. Two blocks
+ * of tokens take turns: what a store has just written whole is slow to read in parts. */
+INLINE void weigh(const struct tile *t, size_t b, enum kind kind, int n_rows, int n_vectors)
+{
+    const uint8_t *row = t->block[b] + t->at;
+    const float *p = t->p + 16 * b;
+    UNROLL
+    for (int e = 0; e < n_vectors / 2; e++, row += offset_of(32, kind)) {
+        const __m256i halves = _mm256_set_m128i(
+            eight_scales(row + 8 * t->row_bytes, t->row_bytes), eight_scales(row, t->row_bytes));
+        const __m512 scales = _mm512_cvtph_ps(halves);
+        UNROLL
+        for (int r = 0; r < n_rows; r++)
+            _mm512_storeu_ps(t->w[b % 2][e][r],
+                             _mm512_mul_ps(_mm512_loadu_ps(p + r * TERN_CHUNK), scales));
+    }
 }
 
 /* n_rows x n_vectors chains over the tokens of a tile; both are constants where this is inlined,
@@ -193,11 +206,15 @@ INLINE void run_tile(const struct tile *t, enum kind kind, int n_rows, int n_vec
         UNROLL
         for (int j = 0; j < n_vectors; j++)
             acc[r][j] = _mm512_loadu_ps(begin[r] + 16 * j);
-    const float *w = t->w + t->from;
+    if (has_scales(kind))
+        weigh(t, t->from / 16, kind, n_rows, n_vectors);
     for (size_t from = t->from; from < t->to;) {
         const size_t end = (from | 15) + 1 < t->to ? (from | 15) + 1 : t->to;
         const uint8_t *row = t->block[from / 16] + t->at + from % 16 * t->row_bytes;
+        const float *w = has_scales(kind) ? t->w[from / 16 % 2][0][0] + from % 16 : t->p + from;
         look_after(&look, from / 16);
+        if (has_scales(kind) && end < t->to)
+            weigh(t, end / 16, kind, n_rows, n_vectors);
         for (; from < end; from++, w++, row += t->row_bytes)
             add_token(row, w, kind, n_rows, n_vectors, mask, acc);
     }
@@ -292,41 +309,10 @@ static TERN_ONE_COPY void run_spans(struct tile t, const struct span *spans, siz
     for (const struct span *s = spans; s < spans + n_spans; s++) {
         t.from = s->from;
         t.to = s->to;
-        t.w = all.w + (size_t)s->first * TERN_CHUNK;
+        t.p = all.p + (size_t)s->first * TERN_CHUNK;
         t.sum = all.sum + s->first;
         t.begin = s == spans ? all.begin : t.sum;
         tiles(&t, s->n_rows);
-    }
-}
-
-/* Scales of tokens from .. to - 1, which lie at this offset in their rows. */
-static TERN_ONE_COPY void spread_scales(const struct tern_values *v, size_t offset, size_t from,
-                                        size_t to, float *scale)
-{
-    const size_t bytes = v->row_bytes;
-    for (size_t t = from, end; t < to; t = end) {
-        const uint8_t *at = v->block[t / 16] + offset;
-        end = (t | 15) + 1 < to ? (t | 15) + 1 : to;
-        if (end - t == 16) {
-            const __m256i halves = _mm256_set_m128i(eight_scales(at + 8 * bytes, bytes),
-                                                    eight_scales(at, bytes));
-            _mm512_storeu_ps(scale + t, _mm512_cvtph_ps(halves));
-            continue;
-        }
-        for (size_t i = t; i < end; i++)
-            scale[i] = tern_load_f16(at + i % 16 * bytes);
-    }
-}
-
-/* w[row][token] = p * scale; what nobody sees is multiplied too. */
-static TERN_ONE_COPY void weigh(const float *p, size_t n_rows, size_t from, size_t to,
-                                const float *scale, float (*w)[TERN_CHUNK])
-{
-    for (size_t t = from & ~(size_t)15; t < to; t += 16) {
-        const __m512 scales = _mm512_loadu_ps(scale + t);
-        for (size_t r = 0; r < n_rows; r++)
-            _mm512_storeu_ps(w[r] + t,
-                             _mm512_mul_ps(_mm512_loadu_ps(p + r * TERN_CHUNK + t), scales));
     }
 }
 
@@ -389,7 +375,7 @@ static TERN_ONE_COPY void run_values(const struct tern_values *v, enum kind kind
     struct values_scratch *own = v->scratch;
     const uint8_t *filled[TERN_CHUNK / 16];
     struct look look = look_of(v, 16 * SUMS);
-    struct tile t = {.look = &look, .sum = own->sum};
+    struct tile t = {.w = own->w, .look = &look, .sum = own->sum};
     struct span spans[2][MAX_SPANS];
     size_t from, to, n_spans[2];
     find_seen(v, &from, &to);
@@ -406,22 +392,16 @@ static TERN_ONE_COPY void run_values(const struct tern_values *v, enum kind kind
         t.row_bytes = v->row_bytes;
         t.at = offset_of(d, kind);
         if (kind == F16 && t.n_dims < 32) {
-            fill_up(v, d, t.n_dims, from, to, own->u.halves);
+            fill_up(v, d, t.n_dims, from, to, own->halves);
             for (size_t b = 0; b < TERN_CHUNK / 16; b++)
-                filled[b] = (const uint8_t *)own->u.halves[16 * b];
+                filled[b] = (const uint8_t *)own->halves[16 * b];
             t.block = filled;
-            t.row_bytes = sizeof own->u.halves[0];
+            t.row_bytes = sizeof own->halves[0];
             t.at = 0;
         }
         for (size_t r = 0, i = 0, n; r < v->n_rows; r += n, i++) {
             n = rows_of(v->n_rows - r);
-            t.w = has_scales(kind) ? own->u.scaled.w[0][0] : v->p + r * TERN_CHUNK;
-            for (size_t e = 0; e < t.n_dims && has_scales(kind); e += 32) {
-                if (r == 0)
-                    spread_scales(v, offset_of(d + e, kind), from, to, own->u.scaled.scale);
-                weigh(v->p + r * TERN_CHUNK, n, from, to, own->u.scaled.scale,
-                      own->u.scaled.w[e / 32]);
-            }
+            t.p = v->p + r * TERN_CHUNK;
             if (n_spans[i] == 0)
                 continue;
             /* Mostly the first span has all rows. */
