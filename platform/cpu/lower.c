@@ -136,50 +136,56 @@ static tern_status next_phase(const struct tern_model *m, bool exact, struct ter
 
 /* --- where slots lie --- */
 
-struct life {
-    uint32_t first, last;
-    bool stored, on_logits;
+/* What a slot holds lives from the phase that writes it to the last one that reads it; then it may
+ * be written anew, and others may lie there meanwhile. */
+struct lives {
+    bool stored[TERN_MAX_SLOTS], on_logits[TERN_MAX_SLOTS];
+    uint32_t written[TERN_MAX_SLOTS], last[TERN_MAX_SLOTS]; /* phases: of what it holds, touched */
+    uint32_t beside[TERN_MAX_SLOTS]; /* a bit for each slot that holds something meanwhile */
 };
+_Static_assert(TERN_MAX_SLOTS <= 32, "a bit for each slot");
 
-static void touch(struct life *l, int16_t slot, uint32_t phase, bool on_logits)
+static void touch(struct lives *l, int16_t slot, uint32_t phase, bool on_logits, bool read)
 {
     if (slot < 0)
         return;
-    if (!l[slot].stored) {
-        l[slot].stored = true;
-        l[slot].first = phase;
-        l[slot].on_logits = on_logits;
-    }
-    l[slot].on_logits &= on_logits;
-    l[slot].last = phase;
+    if (!l->stored[slot] || (!read && l->last[slot] != phase))
+        l->written[slot] = phase;
+    l->on_logits[slot] = on_logits && (!l->stored[slot] || l->on_logits[slot]);
+    l->stored[slot] = true;
+    l->last[slot] = phase;
+    for (uint32_t o = 0; o < TERN_MAX_SLOTS; o++)
+        if (l->stored[o] && l->last[o] >= l->written[slot]) {
+            l->beside[slot] |= (uint32_t)1 << o;
+            l->beside[o] |= (uint32_t)1 << slot;
+        }
 }
 
 static void touch_phase(const struct tern_program *p, const struct tern_phase *ph, uint32_t phase,
-                        struct life *lives)
+                        struct lives *lives)
 {
     for (uint32_t i = 0; i < ph->n; i++) {
         const struct tern_op *op = &p->ops[ph->first + i];
         const bool inner = ph->kind == TERN_PHASE_MULTIPLY && i < ph->n_norm;
         const bool product = ph->kind == TERN_PHASE_MULTIPLY && i >= ph->n_norm &&
                              i < (uint32_t)ph->n_norm + ph->n_matmuls;
-        if (!inner)
-            touch(lives, op->dst, phase, ph->on_logits);
         if (!(product && ph->n_norm))
-            touch(lives, op->a, phase, ph->on_logits && op->kind != TERN_OP_LOGIT_ROWS);
-        touch(lives, op->b, phase, ph->on_logits);
+            touch(lives, op->a, phase, ph->on_logits && op->kind != TERN_OP_LOGIT_ROWS, true);
+        touch(lives, op->b, phase, ph->on_logits, true);
+        if (!inner)
+            touch(lives, op->dst, phase, ph->on_logits, false);
     }
 }
 
-static bool overlap(const struct life *a, const struct life *b)
+static bool overlap(const struct lives *l, uint32_t a, uint32_t b)
 {
-    return a->stored && b->stored && a->on_logits == b->on_logits && a->first <= b->last &&
-           b->first <= a->last;
+    return l->on_logits[a] == l->on_logits[b] && (l->beside[a] >> b & 1);
 }
 
-/* Greedy by size: each slot at the lowest offset that is free during its whole life (the
+/* Greedy by size: each slot at the lowest offset that is free during all its lives (the
  * planner of TensorFlow Lite Micro). Lives are counted in phases, because inside one the
  * threads are at different ops. */
-static void place_slots(const struct tern_program *p, const struct life *lives,
+static void place_slots(const struct tern_program *p, const struct lives *lives,
                         struct tern_lowered *out)
 {
     bool placed[TERN_MAX_SLOTS] = {false};
@@ -190,7 +196,7 @@ static void place_slots(const struct tern_program *p, const struct life *lives,
             if (!placed[i] && (s == UINT32_MAX || p->slots[i].width > p->slots[s].width))
                 s = i;
         placed[s] = true;
-        if (!lives[s].stored) {
+        if (!lives->stored[s]) {
             out->slots[s] = (struct tern_slot_place){0, 0, false};
             continue;
         }
@@ -200,15 +206,15 @@ static void place_slots(const struct tern_program *p, const struct life *lives,
             moved = false;
             for (uint32_t o = 0; o < p->n_slots; o++) {
                 const struct tern_slot_place *q = &out->slots[o];
-                if (o != s && placed[o] && overlap(&lives[s], &lives[o]) &&
+                if (o != s && placed[o] && overlap(lives, s, o) &&
                     at < q->offset + q->stride && q->offset < at + stride) {
                     at = q->offset + q->stride;
                     moved = true;
                 }
             }
         }
-        out->slots[s] = (struct tern_slot_place){at, stride, lives[s].on_logits};
-        uint32_t *area = lives[s].on_logits ? &out->logit_floats : &out->row_floats;
+        out->slots[s] = (struct tern_slot_place){at, stride, lives->on_logits[s]};
+        uint32_t *area = lives->on_logits[s] ? &out->logit_floats : &out->row_floats;
         *area = at + stride > *area ? at + stride : *area;
     }
 }
@@ -217,8 +223,7 @@ tern_status tern_lower(const struct tern_model *model, bool exact, struct tern_l
                        tern_error *err)
 {
     const struct tern_program *p = &model->program;
-    struct life lives[TERN_MAX_SLOTS];
-    memset(lives, 0, sizeof lives);
+    struct lives lives = {0};
     out->n_phases = out->widest_in = 0;
     out->norm_floats = false;
     bool on_logits = false;
@@ -228,7 +233,7 @@ tern_status tern_lower(const struct tern_model *model, bool exact, struct tern_l
         if (status != TERN_OK)
             return status;
         on_logits = ph.on_logits;
-        touch_phase(p, &ph, out->n_phases, lives);
+        touch_phase(p, &ph, out->n_phases, &lives);
         if (ph.kind == TERN_PHASE_MULTIPLY) {
             const uint32_t in = p->slots[p->ops[i + ph.n_norm].a].width;
             out->widest_in = in > out->widest_in ? in : out->widest_in;
@@ -241,7 +246,7 @@ tern_status tern_lower(const struct tern_model *model, bool exact, struct tern_l
     }
     /* What the engine reads after the last phase. */
     if (p->logits >= 0 && out->n_phases)
-        touch(lives, p->logits, out->n_phases - 1, on_logits);
-    place_slots(p, lives, out);
+        touch(&lives, p->logits, out->n_phases - 1, on_logits, true);
+    place_slots(p, &lives, out);
     return TERN_OK;
 }

@@ -113,20 +113,37 @@ static void products_say_what_they_take(void **state)
     assert_true(low.norm_floats);
 }
 
+enum access { UNTOUCHED, READ_FIRST, WRITTEN_FIRST };
+
+static enum access access_of(const struct tern_phase *ph, int slot)
+{
+    for (uint32_t i = 0; i < ph->n; i++) {
+        const struct tern_op *op = &ops[ph->first + i];
+        if (op->a == slot || op->b == slot)
+            return READ_FIRST;
+        if (op->dst == slot)
+            return WRITTEN_FIRST;
+    }
+    return UNTOUCHED;
+}
+
+/* Whether a slot is in use during phase p: touched there, or read behind it before it is written */
+static bool holds(const struct tern_phase *ph, uint32_t n_phases, uint32_t p, int slot)
+{
+    if (access_of(&ph[p], slot) != UNTOUCHED)
+        return true;
+    for (p++; p < n_phases; p++)
+        if (access_of(&ph[p], slot) != UNTOUCHED)
+            return access_of(&ph[p], slot) == READ_FIRST;
+    return false;
+}
+
 static bool lives_meet(const struct tern_phase *ph, uint32_t n_phases, int a, int b)
 {
-    uint32_t first[2] = {UINT32_MAX, UINT32_MAX}, last[2] = {0, 0};
     for (uint32_t p = 0; p < n_phases; p++)
-        for (uint32_t i = 0; i < ph[p].n; i++)
-            for (int s = 0; s < 2; s++) {
-                const struct tern_op *op = &ops[ph[p].first + i];
-                const int slot = s ? b : a;
-                if (op->dst == slot || op->a == slot || op->b == slot) {
-                    first[s] = p < first[s] ? p : first[s];
-                    last[s] = p;
-                }
-            }
-    return first[0] <= last[1] && first[1] <= last[0];
+        if (holds(ph, n_phases, p, a) && holds(ph, n_phases, p, b))
+            return true;
+    return false;
 }
 
 static void slots_that_live_together_lie_apart(void **state)
