@@ -170,12 +170,39 @@ static void slots_that_live_together_lie_apart(void **state)
     assert_in_range(low.row_floats, 1, sum - low.logit_floats - 1); /* some memory is shared */
 }
 
+/* Q is read long after it is written; what lies in between must not lie on it. */
+static void a_slot_is_kept_until_it_is_read_last(void **state)
+{
+    (void)state;
+    static const struct tern_op chain[] = {
+        {.kind = TERN_OP_EMBED, .dst = X, .a = -1, .b = -1, .weight = 2, .x = 1},
+        {.kind = TERN_OP_MATMUL, .dst = Q, .a = X, .b = -1, .weight = 0, .bias = -1},
+        {.kind = TERN_OP_MATMUL, .dst = K, .a = Q, .b = -1, .weight = 0, .bias = -1},
+        {.kind = TERN_OP_MATMUL, .dst = V, .a = K, .b = -1, .weight = 0, .bias = -1},
+        {.kind = TERN_OP_MATMUL, .dst = A, .a = V, .b = -1, .weight = 0, .bias = -1},
+        {.kind = TERN_OP_MATMUL, .dst = O, .a = A, .b = -1, .weight = 0, .bias = -1},
+        {.kind = TERN_OP_ADD, .dst = O, .a = O, .b = Q, .weight = -1},
+    };
+    struct tern_model m = model_of();
+    m.program.ops = chain;
+    m.program.n_ops = sizeof chain / sizeof *chain;
+    m.program.logits = O;
+    struct tern_lowered low;
+    struct tern_phase ph[32];
+    lower(&m, false, &low, ph);
+    const uint32_t at = low.slots[Q].offset;
+    assert_true(at != low.slots[K].offset && at != low.slots[V].offset);
+    assert_true(at != low.slots[A].offset && at != low.slots[O].offset);
+    assert_int_equal(low.row_floats, 3 * low.slots[Q].stride); /* and no more than are needed */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dense_layer_is_six_phases),
         cmocka_unit_test(products_say_what_they_take),
         cmocka_unit_test(slots_that_live_together_lie_apart),
+        cmocka_unit_test(a_slot_is_kept_until_it_is_read_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
