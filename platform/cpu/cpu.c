@@ -133,6 +133,16 @@ static void lay_out_activations(struct tern_arena *a, struct tern_cpu *c)
     lay_out_partials(a, c);
 }
 
+/* A thread's share of what products make of a step, as far as that stays in its caches, and two
+ * panels' at least. */
+static size_t piece_floats(const struct tern_cpu *c)
+{
+    const size_t rows = c->limits.chunk, share = rows * c->low.widest_inner / c->limits.n_threads;
+    const size_t cached = share < TERN_PIECE_FLOATS ? share : TERN_PIECE_FLOATS;
+    const size_t least = 2 * TERN_PANEL_ROWS * rows;
+    return (cached > least ? cached : least) + TERN_PANEL_ROWS * rows;
+}
+
 static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
 {
     const struct tern_program *p = c->program;
@@ -161,6 +171,7 @@ static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
         t.turned = tern_carve_raw(a, padded(k_dim > v_dim ? k_dim : v_dim), sizeof(float), 64);
         t.queries = tern_carve_raw(a, TERN_TILE_ROWS * padded(k_dim), sizeof(float), 64);
         lay_out_records(a, &t.query_records, TERN_TILE_ROWS, k_dim);
+        t.pieces = tern_carve_raw(a, c->low.n_inner * c->piece_floats, sizeof(float), 64);
         t.scores = tern_carve_raw(a, TERN_TILE_ROWS * TERN_CHUNK, sizeof(float), 64);
         t.part = tern_carve_raw(a, TERN_TILE_ROWS * padded(v_dim), sizeof(float), 64);
         t.sum = tern_carve_raw(a, TERN_TILE_ROWS * padded(v_dim), sizeof(float), 64);
@@ -238,7 +249,9 @@ static tern_status begin(const struct tern_model *model, const struct tern_backe
     c->v_type = cache_type(c->limits.v_type);
     c->lane_rows = rows_of_lane(c);
     c->n_lanes = most_lanes(c);
-    return tern_lower(model, c->limits.exact, &c->low, err);
+    const tern_status status = tern_lower(model, c->limits.exact, &c->low, err);
+    c->piece_floats = piece_floats(c);
+    return status;
 }
 
 static tern_status need(tern_arena_need *out, const struct tern_arena *a, size_t align,

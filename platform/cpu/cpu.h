@@ -17,6 +17,8 @@ enum {
     TERN_LANE_ROWS = 32, /* many rows are lanes of at least so many; see struct tern_lane */
     TERN_LARGE_LANE_ROWS = 128, /* the same for a model with large matrices */
     TERN_MAX_LANES = 16,
+    TERN_PIECE_FLOATS = 64 * 1024, /* of a product, made before what is fused to it: stays in a
+                                      second cache */
     TERN_PHASE_TIMINGS = 4, /* work and barrier, and again where a phase has a second half */
 };
 
@@ -37,6 +39,7 @@ struct tern_cpu_thread {
     float *turned;           /* keys or values of a head, rotated to be stored */
     float *queries;          /* [TILE_ROWS][k_dim], padded to 32 */
     struct tern_records query_records;
+    float *pieces;           /* [n_inner][piece_floats] of products that only their phase reads */
     float *scores;     /* [TILE_ROWS][256] */
     float *part, *sum; /* o of a chunk, o so far: [TILE_ROWS][v_dim] */
     tern_timing *timings; /* TERN_PHASE_TIMINGS of each phase, under limits.timings */
@@ -83,6 +86,7 @@ struct tern_cpu {
     float *rows, *logit_rows;    /* the two areas of slots */
     struct tern_records records; /* of all rows, shared */
     float *normed;               /* of all rows, where products take floats behind a norm */
+    size_t piece_floats;         /* of a thread's piece */
     double *inv_freq[TERN_MAX_ROPES];
     float *angles[TERN_MAX_ROPES]; /* [chunk][n_rot]: cos and sin of each row */
     uint32_t *row_span;            /* [chunk] */

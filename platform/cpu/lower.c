@@ -140,6 +140,7 @@ static tern_status next_phase(const struct tern_model *m, bool exact, struct ter
  * be written anew, and others may lie there meanwhile. */
 struct lives {
     bool stored[TERN_MAX_SLOTS], on_logits[TERN_MAX_SLOTS];
+    bool outer[TERN_MAX_SLOTS]; /* in some phase it is more than a product of that phase alone */
     uint32_t written[TERN_MAX_SLOTS], last[TERN_MAX_SLOTS]; /* phases: of what it holds, touched */
     uint32_t beside[TERN_MAX_SLOTS]; /* a bit for each slot that holds something meanwhile */
 };
@@ -161,9 +162,25 @@ static void touch(struct lives *l, int16_t slot, uint32_t phase, bool on_logits,
         }
 }
 
+/* Is the slot a product of this phase that is read here, and nowhere else? */
+static bool is_inner(const struct tern_program *p, const struct tern_phase *ph, int16_t slot)
+{
+    const uint32_t made = ph->n_norm + ph->n_matmuls;
+    return ph->kind == TERN_PHASE_MULTIPLY && ph->n > made && slot != p->logits &&
+           products_of(ph, p, slot, made) && slot != p->ops[ph->first].a &&
+           !read_later(p, ph->first + ph->n - 1, slot);
+}
+
 static void touch_phase(const struct tern_program *p, const struct tern_phase *ph, uint32_t phase,
                         struct lives *lives)
 {
+    for (uint32_t i = 0; i < ph->n; i++) {
+        const struct tern_op *op = &p->ops[ph->first + i];
+        const int16_t touched[] = {op->dst, op->a, op->b};
+        for (int k = 0; k < 3; k++)
+            if (touched[k] >= 0 && !is_inner(p, ph, touched[k]))
+                lives->outer[touched[k]] = true;
+    }
     for (uint32_t i = 0; i < ph->n; i++) {
         const struct tern_op *op = &p->ops[ph->first + i];
         const bool inner = ph->kind == TERN_PHASE_MULTIPLY && i < ph->n_norm;
@@ -182,6 +199,18 @@ static bool overlap(const struct lives *l, uint32_t a, uint32_t b)
     return l->on_logits[a] == l->on_logits[b] && (l->beside[a] >> b & 1);
 }
 
+static void place_inner(const struct lives *lives, uint32_t s, uint32_t width,
+                        struct tern_lowered *out)
+{
+    uint32_t at = 0;
+    for (uint32_t o = 0; o < TERN_MAX_SLOTS; o++)
+        if (out->slots[o].inner && (lives->beside[s] >> o & 1) && at <= out->slots[o].offset)
+            at = out->slots[o].offset + 1;
+    out->slots[s] = (struct tern_slot_place){.offset = at, .inner = true};
+    out->n_inner = at + 1 > out->n_inner ? at + 1 : out->n_inner;
+    out->widest_inner = width > out->widest_inner ? width : out->widest_inner;
+}
+
 /* Greedy by size: each slot at the lowest offset that is free during all its lives (the
  * planner of TensorFlow Lite Micro). Lives are counted in phases, because inside one the
  * threads are at different ops. */
@@ -189,18 +218,21 @@ static void place_slots(const struct tern_program *p, const struct lives *lives,
                         struct tern_lowered *out)
 {
     bool placed[TERN_MAX_SLOTS] = {false};
-    out->row_floats = out->logit_floats = 0;
+    memset(out->slots, 0, sizeof out->slots);
+    out->row_floats = out->logit_floats = out->n_inner = out->widest_inner = 0;
     for (uint32_t round = 0; round < p->n_slots; round++) {
         uint32_t s = UINT32_MAX;
         for (uint32_t i = 0; i < p->n_slots; i++)
             if (!placed[i] && (s == UINT32_MAX || p->slots[i].width > p->slots[s].width))
                 s = i;
         placed[s] = true;
-        if (!lives->stored[s]) {
-            out->slots[s] = (struct tern_slot_place){0, 0, false};
+        if (!lives->stored[s])
+            continue;
+        const uint32_t stride = (p->slots[s].width + 15) & ~15u;
+        if (!lives->outer[s]) {
+            place_inner(lives, s, stride, out);
             continue;
         }
-        const uint32_t stride = (p->slots[s].width + 15) & ~15u;
         uint32_t at = 0;
         for (bool moved = true; moved;) {
             moved = false;
@@ -213,7 +245,7 @@ static void place_slots(const struct tern_program *p, const struct lives *lives,
                 }
             }
         }
-        out->slots[s] = (struct tern_slot_place){at, stride, lives->on_logits[s]};
+        out->slots[s] = (struct tern_slot_place){at, stride, lives->on_logits[s], false};
         uint32_t *area = lives->on_logits[s] ? &out->logit_floats : &out->row_floats;
         *area = at + stride > *area ? at + stride : *area;
     }

@@ -37,9 +37,10 @@ struct tern_phase {
 };
 
 /* Where a slot lies: floats a row, in the area of all rows or in that of rows with logits. A
- * slot whose stride is 0 is never stored. */
+ * slot whose stride is 0 is never stored, or inner: products that nobody reads but what is fused to
+ * them. Of these a thread has only the columns that it is at, in its offset-th piece. */
 struct tern_slot_place {
-    uint32_t offset, stride : 31, on_logits : 1;
+    uint32_t offset, stride : 30, on_logits : 1, inner : 1;
 };
 
 struct tern_lowered {
@@ -47,6 +48,7 @@ struct tern_lowered {
     struct tern_phase *phases; /* NULL while counting */
     struct tern_slot_place slots[TERN_MAX_SLOTS];
     uint32_t row_floats, logit_floats; /* a row of either area */
+    uint32_t n_inner, widest_inner;    /* pieces of a thread; floats: the widest slot there */
     uint32_t widest_in;                /* floats: input of a product */
     bool norm_floats;                  /* a product takes floats behind a norm */
 };

@@ -86,8 +86,46 @@ static void prepare(struct tern_cpu *c, const struct tern_phase *ph, uint32_t th
         prepare_row(c, ph, row, t->norm + (size_t)row * c->low.widest_in, &t->own, row);
 }
 
-/* Some rows of a phase, and their prepared input. */
-struct some { struct tern_acts acts; uint32_t row; };
+/* Some rows of a phase, and their prepared input; how many panels are made of them before what is
+ * fused to products takes these. */
+struct some {
+    struct tern_acts acts;
+    uint32_t row, most;
+};
+
+/* Columns of those rows, and how far one row's lie from the next one's. */
+struct columns {
+    float *at;
+    size_t stride;
+};
+
+/* Of a slot, from this panel on: the one that pieces begin with. */
+static struct columns columns_of(const struct tern_cpu *c, const struct tern_phase *ph,
+                                 const struct tern_cpu_thread *t, int16_t slot,
+                                 const struct some *s, uint32_t panel)
+{
+    const struct tern_slot_place *place = &c->low.slots[slot];
+    if (place->inner)
+        return (struct columns){t->pieces + place->offset * c->piece_floats,
+                                (s->most + 1) * (size_t)TERN_PANEL_ROWS};
+    return (struct columns){tern_cpu_row(c, ph->on_logits, slot, s->row) +
+                                (size_t)panel * TERN_PANEL_ROWS,
+                            place->stride};
+}
+
+/* Panels whose results are still in a second cache when what is fused to products reads them. The
+ * columns of a piece are one panel fewer than a row of it has room for: rows a power of two apart
+ * would lie in the same sets of a cache. */
+static uint32_t panels_in_cache(const struct tern_cpu *c, const struct tern_phase *ph,
+                                uint32_t n_rows)
+{
+    const uint32_t side_by_side = ph->coupled ? ph->n_matmuls : 1;
+    uint32_t n = 2 * TERN_PIECE_FLOATS / (TERN_PANEL_ROWS * n_rows * side_by_side);
+    const uint32_t in_piece = (uint32_t)(c->piece_floats / (TERN_PANEL_ROWS * n_rows)) - 1;
+    if (ph->n > (uint32_t)ph->n_norm + ph->n_matmuls && n > in_piece)
+        n = in_piece;
+    return n < 2 ? 2 : n / 2 * 2;
+}
 
 static struct some lane_rows(const struct tern_cpu *c, const struct tern_phase *ph,
                              const struct tern_cpu_thread *t, const struct tern_lane *lane)
@@ -102,7 +140,8 @@ static struct some lane_rows(const struct tern_cpu *c, const struct tern_phase *
                       .d = r.d,
                       .sum = r.sum,
                       .n_blocks = (width_in(c, ph) + 31) / 32},
-                     lane->first};
+                     lane->first,
+                     panels_in_cache(c, ph, lane->n)};
     if (ph->n_norm) {
         s.acts.x_stride = c->low.widest_in;
         s.acts.x = own ? t->norm : c->normed ? c->normed + lane->first * s.acts.x_stride : NULL;
@@ -117,48 +156,44 @@ static void product(const struct tern_cpu *c, const struct tern_phase *ph, uint3
     const struct tern_op *op = op_at(c, ph, ph->n_norm + i);
     const struct tern_weight *w = &c->program->weights[op->weight];
     const uint32_t type = c->model->tensors[w->tensor].type;
+    const size_t panel_bytes = (size_t)tern_panel_bytes(type, w->n_cols);
+    const struct columns dst = columns_of(c, ph, t, op->dst, s, first);
     const struct tern_matmul m = {
         .format = tern_format_of(type),
-        .panels = c->weights[op->weight],
-        .panel_bytes = tern_panel_bytes(type, w->n_cols),
+        .panels = c->weights[op->weight] + first * panel_bytes,
+        .panel_bytes = panel_bytes,
         .n_cols = w->n_cols,
         .acts = &s->acts,
-        .dst = tern_cpu_row(c, ph->on_logits, op->dst, s->row),
-        .dst_stride = c->low.slots[op->dst].stride,
+        .dst = dst.at,
+        .dst_stride = dst.stride,
         .scratch = t->matmul,
         .again = t->multiplied == tern_format_of(type),
     };
     t->multiplied = m.format;
-    tern_kernels_matmul(c->kernels, type, c->limits.exact)(&m, first, last - first);
+    tern_kernels_matmul(c->kernels, type, c->limits.exact)(&m, 0, last - first);
     if (op->bias < 0)
         return;
     const float *bias = (const float *)c->weights[op->bias] + first * TERN_PANEL_ROWS;
     for (size_t row = 0; row < s->acts.n_tokens; row++) {
-        float *d = m.dst + row * m.dst_stride + first * TERN_PANEL_ROWS;
+        float *d = m.dst + row * m.dst_stride;
         c->kernels->add(d, d, bias, (size_t)(last - first) * TERN_PANEL_ROWS);
     }
 }
 
-/* One elementwise op on columns first .. first + n - 1 of some rows. Of a row these are few, and
- * the next row's lie far from them, so that no hardware fetches them ahead. */
-static void columns(const struct tern_cpu *c, bool on_logits, const struct tern_op *op,
-                    const struct some *s, size_t first, size_t n)
+/* One elementwise op on n columns of some rows. Of a row these are few, and the next row's lie far
+ * from them, so that no hardware fetches them ahead. */
+static void elementwise_op(const struct tern_cpu *c, const struct tern_op *op, size_t n_rows,
+                           struct columns dst, struct columns a, struct columns b, size_t n)
 {
     enum { AHEAD = 4 };
-    const size_t n_rows = s->acts.n_tokens;
-    const size_t dst_stride = c->low.slots[op->dst].stride, a_stride = c->low.slots[op->a].stride;
-    const size_t b_stride = op->b < 0 ? 0 : c->low.slots[op->b].stride;
-    float *dst = tern_cpu_row(c, on_logits, op->dst, s->row) + first;
-    const float *a = tern_cpu_row(c, on_logits, op->a, s->row) + first;
-    const float *b = op->b < 0 ? NULL : tern_cpu_row(c, on_logits, op->b, s->row) + first;
     for (size_t row = 0; row < n_rows; row++) {
         if (row + AHEAD < n_rows) {
-            tern_cpu_ask(a + (row + AHEAD) * a_stride, n * sizeof *a);
-            if (b)
-                tern_cpu_ask(b + (row + AHEAD) * b_stride, n * sizeof *b);
+            tern_cpu_ask(a.at + (row + AHEAD) * a.stride, n * sizeof *a.at);
+            if (b.at)
+                tern_cpu_ask(b.at + (row + AHEAD) * b.stride, n * sizeof *b.at);
         }
-        tern_cpu_elementwise(c, op, dst + row * dst_stride, a + row * a_stride,
-                             b ? b + row * b_stride : NULL, n);
+        tern_cpu_elementwise(c, op, dst.at + row * dst.stride, a.at + row * a.stride,
+                             b.at ? b.at + row * b.stride : NULL, n);
     }
 }
 
@@ -170,7 +205,8 @@ static uint32_t panels_of(const struct tern_cpu *c, const struct tern_phase *ph,
 }
 
 static void elementwise_ops(const struct tern_cpu *c, const struct tern_phase *ph,
-                            const struct some *s, uint32_t first, uint32_t last)
+                            const struct some *s, const struct tern_cpu_thread *t, uint32_t first,
+                            uint32_t last)
 {
     for (uint32_t i = ph->n_norm + ph->n_matmuls; i < ph->n; i++) {
         const struct tern_op *op = op_at(c, ph, i);
@@ -178,7 +214,11 @@ static void elementwise_ops(const struct tern_cpu *c, const struct tern_phase *p
         const size_t end =
             (size_t)last * TERN_PANEL_ROWS < width ? (size_t)last * TERN_PANEL_ROWS : width;
         if (at < end)
-            columns(c, ph->on_logits, op, s, at, end - at);
+            elementwise_op(c, op, s->acts.n_tokens, columns_of(c, ph, t, op->dst, s, first),
+                           columns_of(c, ph, t, op->a, s, first),
+                           op->b < 0 ? (struct columns){NULL, 0}
+                                     : columns_of(c, ph, t, op->b, s, first),
+                           end - at);
     }
 }
 
@@ -196,16 +236,7 @@ static void panels(const struct tern_cpu *c, const struct tern_phase *ph, const 
         if (!ph->coupled)
             start += n;
     }
-    elementwise_ops(c, ph, s, first, last);
-}
-
-/* Panels whose results are still in a second cache when what is fused to products reads them. */
-static uint32_t panels_in_cache(const struct tern_phase *ph, uint32_t n_rows)
-{
-    enum { CACHE = 512 * 1024 };
-    const uint32_t side_by_side = ph->coupled ? ph->n_matmuls : 1;
-    const uint32_t n = CACHE / (TERN_PANEL_ROWS * (uint32_t)sizeof(float) * n_rows * side_by_side);
-    return n < 2 ? 2 : n / 2 * 2;
+    elementwise_ops(c, ph, s, t, first, last);
 }
 
 void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread)
@@ -225,12 +256,11 @@ void tern_cpu_multiply(struct tern_cpu *c, const struct tern_phase *ph, uint32_t
         if (!tern_cpu_joins(c, lane.counters + 1, n, k))
             continue;
         const struct some s = lane_rows(c, ph, t, &lane);
-        const uint32_t most = panels_in_cache(ph, lane.n);
         t->multiplied = NULL;
         while (tern_cpu_take_part(lane.counters + 1, n, parts, least, &first, &last)) {
             const uint32_t end = beside * last < total ? beside * last : total;
-            for (uint32_t p = beside * first; p < end; p += most)
-                panels(c, ph, &s, t, p, end - p < most ? end : p + most);
+            for (uint32_t p = beside * first; p < end; p += s.most)
+                panels(c, ph, &s, t, p, end - p < s.most ? end : p + s.most);
         }
     }
 }

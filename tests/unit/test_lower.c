@@ -196,6 +196,53 @@ static void a_slot_is_kept_until_it_is_read_last(void **state)
     assert_int_equal(low.row_floats, 3 * low.slots[Q].stride); /* and no more than are needed */
 }
 
+/* What nobody reads but the ops that are fused to it is not kept for all rows. */
+static void products_of_one_phase_lie_in_pieces(void **state)
+{
+    (void)state;
+    const struct tern_model m = model_of();
+    struct tern_lowered low;
+    struct tern_phase ph[32];
+    lower(&m, false, &low, ph);
+    for (int s = 0; s < N_SLOTS; s++) {
+        assert_int_equal(low.slots[s].inner, s == U || s == O);
+        if (low.slots[s].inner)
+            assert_int_equal(low.slots[s].stride, 0);
+    }
+    assert_int_equal(low.n_inner, 1); /* they are of different phases */
+    assert_int_equal(low.widest_inner, FF);
+    assert_int_equal(low.row_floats, FF + 2 * E); /* G, X, V; Q and K lie where G comes to lie */
+}
+
+/* Gate, up and down of one phase have a piece each; the last op's result is read later. */
+static void pieces_of_one_phase_lie_apart(void **state)
+{
+    (void)state;
+    static const struct tern_op three[] = {
+        {.kind = TERN_OP_EMBED, .dst = X, .a = -1, .b = -1, .weight = 2, .x = 1},
+        {.kind = TERN_OP_MATMUL, .dst = Q, .a = X, .b = -1, .weight = 0, .bias = -1},
+        {.kind = TERN_OP_MATMUL, .dst = K, .a = X, .b = -1, .weight = 0, .bias = -1},
+        {.kind = TERN_OP_MATMUL, .dst = V, .a = X, .b = -1, .weight = 0, .bias = -1},
+        {.kind = TERN_OP_ADD, .dst = Q, .a = Q, .b = K, .weight = -1},
+        {.kind = TERN_OP_ADD, .dst = A, .a = Q, .b = V, .weight = -1},
+        {.kind = TERN_OP_MATMUL, .dst = O, .a = A, .b = -1, .weight = 0, .bias = -1},
+        {.kind = TERN_OP_ADD, .dst = O, .a = O, .b = A, .weight = -1},
+    };
+    struct tern_model m = model_of();
+    m.program.ops = three;
+    m.program.n_ops = sizeof three / sizeof *three;
+    m.program.logits = O;
+    struct tern_lowered low;
+    struct tern_phase ph[32];
+    lower(&m, false, &low, ph);
+    assert_true(low.slots[Q].inner && low.slots[K].inner && low.slots[V].inner);
+    assert_false(low.slots[A].inner || low.slots[O].inner || low.slots[X].inner);
+    assert_int_equal(low.n_inner, 3);
+    assert_true(low.slots[Q].offset != low.slots[K].offset);
+    assert_true(low.slots[Q].offset != low.slots[V].offset);
+    assert_true(low.slots[K].offset != low.slots[V].offset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +250,8 @@ int main(void)
         cmocka_unit_test(products_say_what_they_take),
         cmocka_unit_test(slots_that_live_together_lie_apart),
         cmocka_unit_test(a_slot_is_kept_until_it_is_read_last),
+        cmocka_unit_test(products_of_one_phase_lie_in_pieces),
+        cmocka_unit_test(pieces_of_one_phase_lie_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
