@@ -143,6 +143,8 @@ static size_t piece_floats(const struct tern_cpu *c)
     return (cached > least ? cached : least) + TERN_PANEL_ROWS * rows;
 }
 
+/* Pieces are written by strides, and hardware that fetches ahead by strides runs many rows past
+ * their end: what lies there is the same thread's, or another would lose its lines to this one. */
 static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
 {
     const struct tern_program *p = c->program;
@@ -164,6 +166,7 @@ static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
         TERN_MATMUL_SCRATCH(cols) > attention ? TERN_MATMUL_SCRATCH(cols) : attention;
     for (uint32_t i = 0; i < c->limits.n_threads; i++) {
         struct tern_cpu_thread t;
+        t.pieces = tern_carve_raw(a, c->low.n_inner * c->piece_floats, sizeof(float), 64);
         lay_out_records(a, &t.own, TERN_OWN_ROWS, widest);
         t.norm = tern_carve_raw(a, TERN_OWN_ROWS * widest, sizeof(float), 64);
         t.row = tern_carve_raw(a, row_bytes, 1, 64);
@@ -171,7 +174,6 @@ static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
         t.turned = tern_carve_raw(a, padded(k_dim > v_dim ? k_dim : v_dim), sizeof(float), 64);
         t.queries = tern_carve_raw(a, TERN_TILE_ROWS * padded(k_dim), sizeof(float), 64);
         lay_out_records(a, &t.query_records, TERN_TILE_ROWS, k_dim);
-        t.pieces = tern_carve_raw(a, c->low.n_inner * c->piece_floats, sizeof(float), 64);
         t.scores = tern_carve_raw(a, TERN_TILE_ROWS * TERN_CHUNK, sizeof(float), 64);
         t.part = tern_carve_raw(a, TERN_TILE_ROWS * padded(v_dim), sizeof(float), 64);
         t.sum = tern_carve_raw(a, TERN_TILE_ROWS * padded(v_dim), sizeof(float), 64);

@@ -105,9 +105,11 @@ static struct columns columns_of(const struct tern_cpu *c, const struct tern_pha
                                  const struct some *s, uint32_t panel)
 {
     const struct tern_slot_place *place = &c->low.slots[slot];
-    if (place->inner)
+    if (place->inner) {
+        const uint32_t all = c->program->slots[slot].width / TERN_PANEL_ROWS + 1;
         return (struct columns){t->pieces + place->offset * c->piece_floats,
-                                (s->most + 1) * (size_t)TERN_PANEL_ROWS};
+                                ((s->most < all ? s->most : all) + 1) * (size_t)TERN_PANEL_ROWS};
+    }
     return (struct columns){tern_cpu_row(c, ph->on_logits, slot, s->row) +
                                 (size_t)panel * TERN_PANEL_ROWS,
                             place->stride};
