@@ -59,7 +59,8 @@ size_t tern_os_taken(tern_memory mem)
 }
 
 /* Large mappings start at a huge page and ask for them: with small ones a walk of the page
- * table stands beside every line of weights. A mapping's resident part never passes its size. */
+ * table stands beside every line of weights. A mapping's resident part never passes its size.
+ * Of less than four huge pages, some would be there for the few lines of them that are used. */
 tern_memory tern_os_map(size_t size, size_t align)
 {
     tern_memory none = {NULL, 0};
@@ -67,7 +68,7 @@ tern_memory tern_os_map(size_t size, size_t align)
     if (size == 0 || size > SIZE_MAX / 4 || align > SIZE_MAX / 4)
         return none;
     size = (size + page - 1) / page * page;
-    bool large = size >= 2 * (size_t)HUGE_PAGE;
+    bool large = size >= 4 * (size_t)HUGE_PAGE;
     if (large && align < HUGE_PAGE)
         align = HUGE_PAGE;
     size_t slack = align > page ? align : 0;
