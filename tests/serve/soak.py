@@ -19,7 +19,7 @@ import time
 
 from server import Server
 
-CLIENTS = 8
+CLIENTS, CONTEXT, SEQUENCES = 8, 4096, 4
 tern, tiny = sys.argv[1], pathlib.Path(sys.argv[2])
 n_requests = int(sys.argv[3] if len(sys.argv) > 3 else os.environ.get("TERN_SOAK", 800))
 model = tiny / "llama-q8_0.gguf"
@@ -158,8 +158,16 @@ def ask(s, n):
     return s.anonymous_kib(), s.descriptors()
 
 
+def use_all_blocks(s):
+    """Pages of the cache are there from their first use on: more prompts than it has room for."""
+    rng, room = random.Random(0), CONTEXT * SEQUENCES
+    while room > 0:
+        room -= s.good(TEXT, text(rng, 900))["usage"]["prompt_tokens"]
+
+
 def main():
-    s = Server(tern, model, "-c", 4096, "-np", 4, "--chat-template", "chatml")
+    s = Server(tern, model, "-c", CONTEXT, "-np", SEQUENCES, "--chat-template", "chatml")
+    use_all_blocks(s)
     first = ask(s, max(len(KINDS), 100 // CLIENTS))
     begun, done = time.monotonic(), CLIENTS * max(len(KINDS), 100 // CLIENTS)
     lines = [f"after {done} requests: {first[0]} KiB of anonymous memory, {first[1]} descriptors"]
