@@ -22,11 +22,15 @@ struct tile {
     uint32_t first_row, n_tokens; /* rows of the batch */
     uint32_t kv_head, first_head, n_heads;
     uint32_t position; /* of the first token */
+    struct tern_acts acts;
+    float m[TERN_TILE_ROWS], l[TERN_TILE_ROWS], *sum; /* of the chunks so far */
+    bool asks_for_values, asks_for_keys; /* of this chunk, of the next one: nobody else does */
 };
 
 /* How a batch is cut: heads of one KV head in parts of at most 16, tokens to fill the tile. */
 struct cut {
     uint32_t heads, parts, tokens, n_tiles, n_items, n_chunks; /* items: heads beside each other */
+    uint32_t together; /* tiles that walk the chunks side by side */
     bool split;
 };
 
@@ -46,6 +50,9 @@ static struct cut cut_batch(const struct tern_cpu *c, const struct tern_op *op,
     }
     cut.n_items = cut.n_tiles * g->n_kv_heads * cut.parts;
     cut.n_chunks = (furthest + TERN_CHUNK - 1) / TERN_CHUNK;
+    cut.together = cut.n_chunks == 1 || cut.n_items < 32 * c->limits.n_threads
+                       ? 1
+                       : TERN_TILES_TOGETHER;
     cut.split = c->limits.n_threads > 1 && c->batch->n_rows <= TERN_FEW_ROWS && cut.n_chunks > 1 &&
                 cut.n_items < 8 * c->limits.n_threads;
     return cut;
@@ -57,7 +64,11 @@ static struct tile tile_at(const struct tern_cpu *c, const struct tern_op *op,
     const struct tern_kv_layer *layer = &c->program->kv_layers[op->index];
     const struct tern_kv_group *g = &c->program->kv_groups[layer->group];
     const uint32_t share = op->n_heads / g->n_kv_heads;
-    struct tile t = {.op = op, .group = g, .pool = &c->pools[layer->group]};
+    struct tile t = {.op = op,
+                     .group = g,
+                     .pool = &c->pools[layer->group],
+                     .asks_for_values = true,
+                     .asks_for_keys = true};
     const uint32_t part = item % cut->parts, tile = item / cut->parts / g->n_kv_heads;
     t.kv_head = item / cut->parts % g->n_kv_heads;
     t.keys = tern_cpu_keys(t.pool, layer->index_in_group, t.kv_head, 0);
@@ -81,30 +92,30 @@ static struct tile tile_at(const struct tern_cpu *c, const struct tern_op *op,
     return t;
 }
 
-/* Queries of the tile, closed up: row token * n_heads + head; records where keys are integers. */
-static void gather_queries(const struct tern_cpu *c, const struct tile *t,
-                           struct tern_cpu_thread *th, struct tern_acts *acts)
+/* Queries of the at-th tile of a thread, closed up: row token * n_heads + head; records where keys
+ * are integers. */
+static void gather_queries(const struct tern_cpu *c, struct tile *t,
+                           const struct tern_cpu_thread *th, uint32_t at)
 {
-    const uint32_t dim = t->group->k_dim, blocks = (dim + 31) / 32;
+    const uint32_t dim = t->group->k_dim, blocks = (dim + 31) / 32, rows = at * TERN_TILE_ROWS;
+    float *x = th->queries + (size_t)rows * dim, *d = th->query_records.d + (size_t)rows * blocks;
+    int8_t *q = th->query_records.q + (size_t)rows * blocks * 32;
+    int16_t *sum = th->query_records.sum + (size_t)rows * blocks * 2;
     for (uint32_t i = 0; i < t->n_tokens; i++)
-        memcpy(th->queries + (size_t)i * t->n_heads * dim,
+        memcpy(x + (size_t)i * t->n_heads * dim,
                tern_cpu_row(c, false, t->op->a, t->first_row + i) + (size_t)t->first_head * dim,
                (size_t)t->n_heads * dim * sizeof(float));
     const uint32_t n = t->n_tokens * t->n_heads;
-    *acts = (struct tern_acts){.n_tokens = n,
-                               .x = th->queries,
-                               .x_stride = dim,
-                               .q = th->query_records.q,
-                               .d = th->query_records.d,
-                               .sum = th->query_records.sum,
-                               .n_blocks = blocks};
-    if (!tern_kv_is_rotated(c->k_type))
-        return;
+    t->acts = (struct tern_acts){n, x, dim, q, d, sum, blocks};
+    t->sum = th->sum + (size_t)rows * t->group->v_dim;
     for (uint32_t r = 0; r < n; r++) {
-        c->kernels->hadamard(th->queries + (size_t)r * dim, dim);
-        c->kernels->quantize(
-            th->query_records.q + (size_t)r * blocks * 32, th->query_records.d + (size_t)r * blocks,
-            th->query_records.sum + (size_t)r * blocks * 2, th->queries + (size_t)r * dim, dim);
+        t->m[r] = -INFINITY;
+        t->l[r] = 0;
+        if (!tern_kv_is_rotated(c->k_type))
+            continue;
+        c->kernels->hadamard(x + (size_t)r * dim, dim);
+        c->kernels->quantize(q + (size_t)r * blocks * 32, d + (size_t)r * blocks,
+                             sum + (size_t)r * blocks * 2, x + (size_t)r * dim, dim);
     }
 }
 
@@ -129,7 +140,7 @@ static void find_blocks(const struct tile *t, uint32_t chunk, struct seen *seen)
     const uint64_t after = (uint64_t)(chunk + 1) * TERN_CHUNK, end = t->position + t->n_tokens;
     for (uint32_t b = 0; b < TERN_CHUNK / TERN_BLOCK_TOKENS; b++) {
         seen->keys[b] = seen->values[b] = seen->next[b] = NULL;
-        if (after + b * TERN_BLOCK_TOKENS < end)
+        if (t->asks_for_keys && after + b * TERN_BLOCK_TOKENS < end)
             seen->next[b] =
                 t->keys + table[b + TERN_CHUNK / TERN_BLOCK_TOKENS] * t->pool->k_bytes;
         if ((b + 1) * TERN_BLOCK_TOKENS <= seen->least || b * TERN_BLOCK_TOKENS >= seen->most)
@@ -183,8 +194,7 @@ static void ask_for_values(const struct tile *t, const struct seen *seen, uint32
 }
 
 static void score_chunk(const struct tern_cpu *c, const struct tile *t,
-                        const struct tern_acts *acts, struct tern_cpu_thread *th,
-                        const struct seen *seen)
+                        const struct tern_cpu_thread *th, const struct seen *seen)
 {
     const struct tern_kernels *k = c->kernels;
     const enum tern_type type = c->k_type;
@@ -194,12 +204,12 @@ static void score_chunk(const struct tern_cpu *c, const struct tile *t,
         .last = (seen->most + TERN_BLOCK_TOKENS - 1) / TERN_BLOCK_TOKENS,
         .format = tern_format_of(type),
         .n_cols = tern_kv_k_cols(type, t->group->k_dim),
-        .acts = acts,
+        .acts = &t->acts,
         .scale = t->op->x,
         .s = th->scores,
         .matmul = tern_kernels_matmul(k, type, false),
         .scratch = th->matmul,
-        .ahead = seen->values,
+        .ahead = t->asks_for_values ? seen->values : NULL,
         .ahead_bytes = asked_by_scores(t),
     };
     (type == TERN_TYPE_F16    ? k->scores_f16
@@ -208,15 +218,15 @@ static void score_chunk(const struct tern_cpu *c, const struct tile *t,
                               : k->scores_q4_0)(&s);
 }
 
-static void add_values(const struct tern_cpu *c, const struct tile *t, size_t n_rows,
-                       struct tern_cpu_thread *th, const struct seen *seen)
+static void add_values(const struct tern_cpu *c, const struct tile *t,
+                       const struct tern_cpu_thread *th, const struct seen *seen)
 {
     const struct tern_kernels *k = c->kernels;
     const enum tern_type type = c->v_type;
     const struct tern_values v = {
         .block = seen->values,
         .dim = t->group->v_dim,
-        .n_rows = n_rows,
+        .n_rows = t->acts.n_tokens,
         .row_bytes = t->pool->v_row_bytes,
         .p = th->scores,
         .lo = seen->lo,
@@ -234,17 +244,18 @@ static void add_values(const struct tern_cpu *c, const struct tile *t, size_t n_
 }
 
 /* One chunk of a tile: m and l of each row and o in th->part. False when no row sees a key. */
-static bool run_chunk(const struct tern_cpu *c, const struct tile *t, const struct tern_acts *acts,
-                      struct tern_cpu_thread *th, uint32_t chunk, float *m, float *l)
+static bool run_chunk(const struct tern_cpu *c, const struct tile *t,
+                      const struct tern_cpu_thread *th, uint32_t chunk, float *m, float *l)
 {
     struct seen seen;
     if (!visible(t, chunk, &seen))
         return false;
-    score_chunk(c, t, acts, th, &seen);
-    for (uint32_t r = 0; r < acts->n_tokens; r++) {
+    score_chunk(c, t, th, &seen);
+    for (uint32_t r = 0; r < t->acts.n_tokens; r++) {
         float *s = th->scores + r * TERN_CHUNK;
         const uint16_t lo = seen.lo[r], hi = seen.hi[r];
-        ask_for_values(t, &seen, r, acts->n_tokens);
+        if (t->asks_for_values)
+            ask_for_values(t, &seen, r, (uint32_t)t->acts.n_tokens);
         l[r] = 0;
         if (lo == hi)
             continue;
@@ -252,7 +263,7 @@ static bool run_chunk(const struct tern_cpu *c, const struct tile *t, const stru
             c->kernels->softcap(s + lo, s + lo, t->op->y, hi - lo);
         l[r] = c->kernels->softmax(s, lo, hi, &m[r]);
     }
-    add_values(c, t, acts->n_tokens, th, &seen);
+    add_values(c, t, th, &seen);
     return true;
 }
 
@@ -265,40 +276,59 @@ static void finish_row(const struct tern_cpu *c, const struct tern_op *op, uint3
         c->kernels->hadamard(dst, dim);
 }
 
-static void whole_tile(const struct tern_cpu *c, const struct tile *t, struct tern_cpu_thread *th)
+static void add_chunk(const struct tern_cpu *c, struct tile *t, const struct tern_cpu_thread *th,
+                      uint32_t chunk)
 {
-    struct tern_acts acts;
-    float m[TERN_TILE_ROWS], l[TERN_TILE_ROWS], m_c[TERN_TILE_ROWS], l_c[TERN_TILE_ROWS];
-    const uint32_t dim = t->group->v_dim, end = t->position + t->n_tokens;
-    gather_queries(c, t, th, &acts);
-    for (uint32_t r = 0; r < acts.n_tokens; r++) {
-        m[r] = -INFINITY;
-        l[r] = 0;
-    }
-    const uint32_t w = t->group->window;
-    uint32_t chunk = w && t->position + 1 > w ? (t->position + 1 - w) / TERN_CHUNK : 0;
-    for (; chunk * TERN_CHUNK < end; chunk++) {
-        if (!run_chunk(c, t, &acts, th, chunk, m_c, l_c))
-            continue;
-        for (uint32_t r = 0; r < acts.n_tokens; r++)
-            if (l_c[r] != 0)
-                c->kernels->merge(&m[r], &l[r], th->sum + (size_t)r * dim, m_c[r], l_c[r],
-                                  th->part + (size_t)r * dim, dim);
-    }
-    for (uint32_t r = 0; r < acts.n_tokens; r++)
+    float m[TERN_TILE_ROWS], l[TERN_TILE_ROWS];
+    const uint32_t dim = t->group->v_dim;
+    if (!run_chunk(c, t, th, chunk, m, l))
+        return;
+    for (uint32_t r = 0; r < t->acts.n_tokens; r++)
+        if (l[r] != 0)
+            c->kernels->merge(&t->m[r], &t->l[r], t->sum + (size_t)r * dim, m[r], l[r],
+                              th->part + (size_t)r * dim, dim);
+}
+
+static void finish_tile(const struct tern_cpu *c, const struct tile *t)
+{
+    const uint32_t dim = t->group->v_dim;
+    for (uint32_t r = 0; r < t->acts.n_tokens; r++)
         finish_row(c, t->op, t->first_row + r / t->n_heads, t->first_head + r % t->n_heads,
-                   th->sum + (size_t)r * dim, l[r], dim);
+                   t->sum + (size_t)r * dim, t->l[r], dim);
+}
+
+/* Neighbouring tiles of one sequence and KV head: chunk by chunk, so that keys and values come once
+ * for all of them. The first asks for them, and the last for the next keys. */
+static void whole_tiles(const struct tern_cpu *c, struct tile *t, uint32_t n,
+                        const struct tern_cpu_thread *th)
+{
+    const uint32_t w = t->group->window;
+    uint32_t first = UINT32_MAX, end = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        gather_queries(c, &t[i], th, i);
+        t[i].asks_for_values = i == 0;
+        t[i].asks_for_keys = i == n - 1;
+        const uint32_t after = t[i].position + t[i].n_tokens;
+        first = t[i].position < first ? t[i].position : first;
+        end = after > end ? after : end;
+    }
+    uint32_t chunk = w && first + 1 > w ? (first + 1 - w) / TERN_CHUNK : 0;
+    for (; chunk * TERN_CHUNK < end; chunk++)
+        for (uint32_t i = 0; i < n; i++)
+            add_chunk(c, &t[i], th, chunk);
+    for (uint32_t i = 0; i < n; i++)
+        finish_tile(c, &t[i]);
 }
 
 /* One chunk of a tile to the partial results, which merge_rows reads after the barrier. */
-static void part_of_tile(struct tern_cpu *c, const struct tile *t, const struct tern_acts *acts,
-                         struct tern_cpu_thread *th, uint32_t chunk)
+static void part_of_tile(struct tern_cpu *c, const struct tile *t,
+                         const struct tern_cpu_thread *th, uint32_t chunk)
 {
     float m[TERN_TILE_ROWS], l[TERN_TILE_ROWS];
     const uint32_t dim = t->group->v_dim;
     const struct tern_cpu_partials *p = &c->partials;
-    const bool any = run_chunk(c, t, acts, th, chunk, m, l);
-    for (uint32_t r = 0; r < acts->n_tokens; r++) {
+    const bool any = run_chunk(c, t, th, chunk, m, l);
+    for (uint32_t r = 0; r < t->acts.n_tokens; r++) {
         const size_t at = ((size_t)(t->first_row + r / t->n_heads) * t->op->n_heads +
                            t->first_head + r % t->n_heads) *
                               p->n_chunks +
@@ -324,20 +354,38 @@ static void merge_row(const struct tern_cpu *c, const struct tern_op *op,
     finish_row(c, op, item / op->n_heads, item % op->n_heads, th->sum, l, dim);
 }
 
-static void whole_tiles(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
-                        const struct cut *cut)
+/* Tiles first .. last - 1 of the heads that are the k-th of those beside each other. */
+static void run_tiles(const struct tern_cpu *c, const struct tern_op *op, const struct cut *cut,
+                      const struct tern_cpu_thread *th, uint32_t first, uint32_t last, uint32_t k)
 {
-    const uint32_t n_lanes = tern_cpu_lanes(c, ph);
+    const uint32_t beside = cut->n_items / cut->n_tiles;
+    struct tile t[TERN_TILES_TOGETHER];
+    while (first < last) {
+        uint32_t n = 0;
+        do
+            t[n] = tile_at(c, op, cut, (first + n) * beside + k);
+        while (t[n].table == t[0].table && ++n < last - first);
+        whole_tiles(c, t, n, th);
+        first += n;
+    }
+}
+
+static void all_tiles(const struct tern_cpu *c, const struct tern_phase *ph, uint32_t thread,
+                      const struct cut *cut)
+{
+    const uint32_t n_lanes = tern_cpu_lanes(c, ph), together = cut->together;
     const uint32_t beside = cut->n_items / cut->n_tiles;
     uint32_t item, last;
     for (uint32_t k = 0; k < n_lanes; k++) {
         const struct tern_lane lane = tern_cpu_lane(c, ph, thread, k, n_lanes, cut->n_tiles);
-        if (!tern_cpu_joins(c, lane.counters, lane.n * beside, k))
+        const uint32_t n_items = (lane.n + together - 1) / together * beside;
+        if (!tern_cpu_joins(c, lane.counters, n_items, k))
             continue;
-        while (tern_cpu_take(lane.counters, lane.n * beside, 1, &item, &last)) {
-            const struct tile t = tile_at(c, &c->program->ops[ph->first], cut,
-                                          lane.first * beside + item);
-            whole_tile(c, &t, &c->threads[thread]);
+        while (tern_cpu_take(lane.counters, n_items, 1, &item, &last)) {
+            const uint32_t first = item / beside * together;
+            run_tiles(c, &c->program->ops[ph->first], cut, &c->threads[thread], lane.first + first,
+                      lane.first + (lane.n - first < together ? lane.n : first + together),
+                      item % beside);
         }
     }
 }
@@ -350,12 +398,11 @@ void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t t
     struct tern_cpu_thread *th = &c->threads[thread];
     uint32_t item, last;
     if (!cut.split) {
-        whole_tiles(c, ph, thread, &cut);
+        all_tiles(c, ph, thread, &cut);
         return;
     }
     atomic_uint *counters = tern_cpu_lane(c, ph, thread, 0, 1, 0).counters;
     struct tile t;
-    struct tern_acts acts;
     uint32_t tile = UINT32_MAX;
     /* Few takes: what a thread begins with, nobody has asked for ahead. */
     const uint32_t n = cut.n_items * cut.n_chunks;
@@ -364,9 +411,9 @@ void tern_cpu_attend(struct tern_cpu *c, const struct tern_phase *ph, uint32_t t
             if (item / cut.n_chunks != tile) {
                 tile = item / cut.n_chunks;
                 t = tile_at(c, op, &cut, tile);
-                gather_queries(c, &t, th, &acts);
+                gather_queries(c, &t, th, 0);
             }
-            part_of_tile(c, &t, &acts, th, item % cut.n_chunks);
+            part_of_tile(c, &t, th, item % cut.n_chunks);
         }
     tern_cpu_barrier(c, thread);
     while (tern_cpu_take(counters + 1, c->batch->n_rows * op->n_heads, 1, &item, &last))

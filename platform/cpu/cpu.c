@@ -149,6 +149,7 @@ static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
 {
     const struct tern_program *p = c->program;
     uint32_t k_dim = 0, v_dim = 0;
+    const size_t tile_rows = TERN_TILES_TOGETHER * TERN_TILE_ROWS;
     size_t widest = c->low.widest_in, row_bytes = 0;
     for (uint32_t i = 0; i < p->n_kv_groups; i++) {
         k_dim = p->kv_groups[i].k_dim > k_dim ? p->kv_groups[i].k_dim : k_dim;
@@ -172,11 +173,11 @@ static void lay_out_threads(struct tern_arena *a, struct tern_cpu *c)
         t.row = tern_carve_raw(a, row_bytes, 1, 64);
         t.matmul = tern_carve_raw(a, 1, scratch, 64);
         t.turned = tern_carve_raw(a, padded(k_dim > v_dim ? k_dim : v_dim), sizeof(float), 64);
-        t.queries = tern_carve_raw(a, TERN_TILE_ROWS * padded(k_dim), sizeof(float), 64);
-        lay_out_records(a, &t.query_records, TERN_TILE_ROWS, k_dim);
+        t.queries = tern_carve_raw(a, tile_rows * padded(k_dim), sizeof(float), 64);
+        lay_out_records(a, &t.query_records, tile_rows, k_dim);
         t.scores = tern_carve_raw(a, TERN_TILE_ROWS * TERN_CHUNK, sizeof(float), 64);
         t.part = tern_carve_raw(a, TERN_TILE_ROWS * padded(v_dim), sizeof(float), 64);
-        t.sum = tern_carve_raw(a, TERN_TILE_ROWS * padded(v_dim), sizeof(float), 64);
+        t.sum = tern_carve_raw(a, tile_rows * padded(v_dim), sizeof(float), 64);
         t.timings = tern_carve_raw(
             a, c->limits.timings ? (size_t)TERN_PHASE_TIMINGS * c->low.n_phases : 0,
             sizeof *t.timings, 64);

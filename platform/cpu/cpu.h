@@ -11,6 +11,7 @@
 
 enum {
     TERN_TILE_ROWS = 16, /* query rows of an attention tile: tokens times heads of one KV head */
+    TERN_TILES_TOGETHER = 4, /* that walk chunks side by side, at most */
     TERN_FEW_ROWS = 4,   /* up to so many rows attention may be split by chunks */
     TERN_OWN_ROWS = 8,   /* up to so many rows every thread repeats norm and quantising itself,
                             and one does what rows need by themselves */

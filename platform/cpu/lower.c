@@ -148,8 +148,6 @@ _Static_assert(TERN_MAX_SLOTS <= 32, "a bit for each slot");
 
 static void touch(struct lives *l, int16_t slot, uint32_t phase, bool on_logits, bool read)
 {
-    if (slot < 0)
-        return;
     if (!l->stored[slot] || (!read && l->last[slot] != phase))
         l->written[slot] = phase;
     l->on_logits[slot] = on_logits && (!l->stored[slot] || l->on_logits[slot]);
@@ -176,21 +174,17 @@ static void touch_phase(const struct tern_program *p, const struct tern_phase *p
 {
     for (uint32_t i = 0; i < ph->n; i++) {
         const struct tern_op *op = &p->ops[ph->first + i];
-        const int16_t touched[] = {op->dst, op->a, op->b};
-        for (int k = 0; k < 3; k++)
-            if (touched[k] >= 0 && !is_inner(p, ph, touched[k]))
-                lives->outer[touched[k]] = true;
-    }
-    for (uint32_t i = 0; i < ph->n; i++) {
-        const struct tern_op *op = &p->ops[ph->first + i];
-        const bool inner = ph->kind == TERN_PHASE_MULTIPLY && i < ph->n_norm;
-        const bool product = ph->kind == TERN_PHASE_MULTIPLY && i >= ph->n_norm &&
-                             i < (uint32_t)ph->n_norm + ph->n_matmuls;
-        if (!(product && ph->n_norm))
-            touch(lives, op->a, phase, ph->on_logits && op->kind != TERN_OP_LOGIT_ROWS, true);
-        touch(lives, op->b, phase, ph->on_logits, true);
-        if (!inner)
-            touch(lives, op->dst, phase, ph->on_logits, false);
+        const bool normed = ph->kind == TERN_PHASE_MULTIPLY && ph->n_norm; /* into no slot */
+        const bool product = i >= ph->n_norm && i < (uint32_t)ph->n_norm + ph->n_matmuls;
+        const int16_t slots[] = {normed && product ? -1 : op->a, op->b,
+                                 normed && i == 0 ? -1 : op->dst};
+        for (int k = 0; k < 3; k++) {
+            const bool gathers = k == 0 && op->kind == TERN_OP_LOGIT_ROWS;
+            if (slots[k] < 0)
+                continue;
+            touch(lives, slots[k], phase, ph->on_logits && !gathers, k < 2);
+            lives->outer[slots[k]] |= !is_inner(p, ph, slots[k]);
+        }
     }
 }
 

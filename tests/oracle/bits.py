@@ -126,7 +126,8 @@ def check_model(terns, path, ids, n_vocab, whole, first):
             if scored(terns[0], path, threads) != scored(terns[0], path, 1):
                 wrong.append(f"{terns[0].command}: all rows scored by {threads}")
         for tern in terns[:1] if kv else terns:
-            for way in ((2, 64, "alone"), (5, 512, "alone"), (3, 512, "among")):
+            for way in ((2, 64, "alone"), (5, 512, "alone"), (3, 512, "among"),
+                        (1, 512, "alone"), (2, 512, "among")):  # tiles side by side
                 n += 1
                 if quiet(tern, path, ids, n_vocab, *way, kv) != base[:2]:
                     wrong.append(f"{' '.join(tern.command)}: {way} quiet {kv}")
@@ -145,7 +146,8 @@ def small(terns, names, whole, n_ids):
             path = os.path.join(folder, make_models.write(folder, name)[0])
             n_vocab = make_models.n_vocab(name)
             try:
-                ids = ternrun.ids(7, n_ids or (300 if name in LONG else 90), n_vocab)
+                length = 640 if "window" in name else 300 if name in LONG else 90
+                ids = ternrun.ids(7, n_ids or length, n_vocab)
                 count, bad = check_model(terns, path, ids, n_vocab, whole, first)
             except ternrun.Failed as x:
                 count, bad = 1, [str(x)]
@@ -181,7 +183,7 @@ def main():
     a.add_argument("--all", action="store_true")
     a.add_argument("--real", action="store_true")
     a.add_argument("--models", default=",".join(MODELS))
-    a.add_argument("--ids", type=int, default=0, help="of the prompt: 300 or 90 by default")
+    a.add_argument("--ids", type=int, default=0, help="of the prompt: 90 to 640 by default")
     o = a.parse_intermixed_args()
     terns = [ternrun.Tern(t) for t in o.terns]
     if o.real:
