@@ -1,9 +1,10 @@
 /* attend.c: attention over KV blocks that are panels.
  *
- * An item is a tile: up to 16 query rows (neighbouring tokens of one sequence, times the heads
- * that share one KV head), so that keys and values are read once for all of them. Its keys are
- * walked in chunks of 256 absolute positions: scores by the matrix kernels (16 tokens of keys
- * are a panel), softmax, values, then a merge from left to right. When rows are few and the
+ * A tile is up to 16 query rows (neighbouring tokens of one sequence, times the heads that share
+ * one KV head), so that keys and values are read once for all of them. Its keys are walked in
+ * chunks of 256 absolute positions: scores by the matrix kernels (16 tokens of keys are a panel),
+ * softmax, values, then a merge from left to right. An item is a tile, or, of many, some
+ * neighbouring ones that walk the chunks side by side. When rows are few and the
  * context is long, chunks become items of their own; their partial results are merged by the
  * same operations in the same order, so the bits do not tell.
  */

@@ -38,11 +38,11 @@ struct tern_cpu_thread {
     void *matmul;            /* the kernels' scratch */
     const struct tern_format *multiplied; /* of the matrix that used it last in this phase */
     float *turned;           /* keys or values of a head, rotated to be stored */
-    float *queries;          /* [TILE_ROWS][k_dim], padded to 32 */
+    float *queries;          /* of tiles side by side: [TILE_ROWS][k_dim], padded to 32 */
     struct tern_records query_records;
     float *pieces;           /* [n_inner][piece_floats] of products that only their phase reads */
     float *scores;     /* [TILE_ROWS][256] */
-    float *part, *sum; /* o of a chunk, o so far: [TILE_ROWS][v_dim] */
+    float *part, *sum; /* o of a chunk of a tile, o so far of each: [TILE_ROWS][v_dim] */
     tern_timing *timings; /* TERN_PHASE_TIMINGS of each phase, under limits.timings */
     uint32_t n_timings, op;
     tern_work work;    /* what it has been at since `since_ns` */
