@@ -530,16 +530,16 @@ def metrics(s):
 
 def figures_are_right_and_only_grow(_):
     s = Server(tern, MODEL, "-np", 2, "-c", 2048, "--kv-tokens", 2048, "--queue", 3)
-    before, types = metrics(s)
+    before, _ = metrics(s)
     n = lambda name: now["tern_" + name] - before["tern_" + name]
     blocks = lambda use: now[f'tern_kv_blocks{{window="0",use="{use}"}}']
 
     def look(after_idle=True):
         if after_idle:
             s.wait_idle()
-        now, _ = metrics(s)
+        now, kinds = metrics(s)  # of blocks nothing is told before they were looked at once
         for name, value in before.items():
-            assert types[name.split("{")[0]] == "gauge" or now[name] >= value, name
+            assert kinds[name.split("{")[0]] == "gauge" or now[name] >= value, name
         return now
 
     assert all(v == 0 for k, v in before.items() if not k.startswith(
