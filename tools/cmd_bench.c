@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 256 << 20, MOST_REPEATS = 64, MOST_RESULTS = 256, TIMED_STEPS = 8 };
+enum { MOST_REPEATS = 64, MOST_RESULTS = 256, TIMED_STEPS = 8 };
 
 struct times { uint32_t n; double at[MOST_REPEATS]; }; /* tokens/s */
 
@@ -29,7 +29,6 @@ struct result {
 struct work {
     const struct tern_settings *settings;
     struct tern_session session;
-    tern_memory buffer;
     double read_gbps[TERN_ARGS_LIST], int8_gmacs[TERN_ARGS_LIST];
     struct result results[MOST_RESULTS];
     uint32_t n_results;
@@ -131,7 +130,9 @@ static bool with_threads(struct work *w, uint32_t i_threads)
         snprintf(w->line, sizeof w->line, "%s", tern_session_line(&w->session));
     if (ok) {
         tern_measure_count(&w->session, &w->macs, &w->bytes);
-        w->read_gbps[i_threads] = tern_limits_read_gbps(&w->session.host, w->buffer);
+        ok = tern_limits_read_gbps(&w->session, &w->read_gbps[i_threads]);
+        if (!ok)
+            snprintf(w->line, sizeof w->line, "no memory to measure the read bandwidth in");
         w->int8_gmacs[i_threads] = tern_limits_int8_gmacs(&w->session.host);
     }
     for (uint32_t i = 0; i < s->batches.n && ok; i++)
@@ -234,14 +235,9 @@ static int run(const struct tern_settings *settings)
     if (s.prefill + s.decode == 0)
         return refuse(2, "--prefill 0 and --decode 0 leave nothing to measure");
     w.settings = &s;
-    w.buffer = tern_os_map(READ_BYTES, 0);
-    if (w.buffer.data == NULL)
-        return refuse(1, "no memory to measure the read bandwidth in");
-    memset(w.buffer.data, 1, w.buffer.size);
     bool ok = true;
     for (uint32_t i = 0; i < s.threads.n && ok; i++)
         ok = with_threads(&w, i);
-    tern_os_unmap(w.buffer);
     if (!ok)
         return refuse(1, w.line);
     tern_out_open(&out, STDOUT_FILENO);

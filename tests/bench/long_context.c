@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_BYTES = 256 << 20, STEPS = 12, MOST_ROWS = 4096, TILE = 16, MAX_DIM = 576, LISTS = 8 };
+enum { STEPS = 12, MOST_ROWS = 4096, TILE = 16, MAX_DIM = 576, LISTS = 8 };
 
 static const struct { const char *name; tern_kv_type type; enum tern_type format; } types[] = {
     {"f16", TERN_KV_F16, TERN_TYPE_F16},
@@ -237,14 +237,16 @@ static uint32_t tile_rows(const struct tern_program *p)
 struct figures { double gbps, tps, limit_tps, prefill, prefill_limit; struct rates rates; };
 
 static void measure_decode(struct tern_session *s, tern_seq seq, const struct options *o,
-                           enum tern_type type, tern_memory buffer, struct figures *f)
+                           enum tern_type type, struct figures *f)
 {
-    double at[STEPS], macs, weights;
-    const double before = tern_limits_read_gbps(&s->host, buffer);
+    double at[STEPS], macs, weights, before = 0, after = 0;
+    bool measured = tern_limits_read_gbps(s, &before);
     decode(s, seq, 1);
     for (int i = 0; i < STEPS; i++)
         at[i] = decode(s, seq, 1);
-    const double after = tern_limits_read_gbps(&s->host, buffer);
+    measured = measured && tern_limits_read_gbps(s, &after);
+    if (!measured)
+        fail("no memory to measure the read bandwidth in");
     qsort(at, STEPS, sizeof *at, by_value);
     tern_measure_count(s, &macs, &weights);
     f->gbps = before > after ? before : after;
@@ -266,7 +268,7 @@ static void measure_prefill(struct tern_session *s, tern_seq seq, const struct o
         at_0 + (macs_at(p, o->position, o->rows) - macs_at(p, 0, o->rows)) * per_mac;
 }
 
-static void measure(const struct options *o, size_t type, uint32_t threads, tern_memory buffer)
+static void measure(const struct options *o, size_t type, uint32_t threads)
 {
     static struct tern_session s;
     struct figures f = {0};
@@ -286,7 +288,7 @@ static void measure(const struct options *o, size_t type, uint32_t threads, tern
     back_to(s.engine, seq, 0);
     const double at_0 = decode(&s, seq, first);
     jump(s.engine, seq, o->position);
-    measure_decode(&s, seq, o, types[type].format, buffer, &f);
+    measure_decode(&s, seq, o, types[type].format, &f);
     const struct tern_kv_group *g = &s.model->program.kv_groups[0];
     f.rates = measure_rates(types[type].format, g->k_dim, tile_rows(&s.model->program));
     if (o->rows)
@@ -330,10 +332,6 @@ static struct options read_options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const struct options o = read_options(argc, argv);
-    const tern_memory buffer = tern_os_map(READ_BYTES, 0);
-    if (!buffer.data)
-        fail("no memory to measure the read bandwidth in");
-    memset(buffer.data, 1, buffer.size);
     printf("threads  KV      GB/s  decode/s   limit/s of limit  GMAC/s: q.k     p.v");
     printf(o.rows ? "  prefill s   limit s   ratio\n" : "\n");
     char list[LISTS * 8];
@@ -345,7 +343,7 @@ int main(int argc, char **argv)
         for (size_t t = 0; t < N_TYPES; t++) {
             const char *named = strstr(o.types, types[t].name);
             if (named)
-                measure(&o, t, threads, buffer);
+                measure(&o, t, threads);
         }
     }
     return 0;

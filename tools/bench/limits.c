@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEAST_BYTES = 256 << 20 };
+
 static const struct tern_probe *probe(void)
 {
     const char *variant = tern_cpu_variant_chosen(getenv("TERN_CPU"), tern_os_cpu_has());
@@ -68,12 +70,29 @@ static double shortest_s(const tern_host *host, struct job *j, int n)
     return best;
 }
 
-double tern_limits_read_gbps(const tern_host *host, tern_memory buffer)
+static double read_gbps(const tern_host *host, tern_memory memory)
 {
     static struct job j;
-    size_t part = buffer.size / host->n_threads / 4096 * 4096;
-    j = (struct job){.probe = probe(), .data = buffer.data, .part = part};
+    size_t part = memory.size / host->n_threads / 4096 * 4096;
+    j = (struct job){.probe = probe(), .data = memory.data, .part = part};
     return (double)(part * host->n_threads) / shortest_s(host, &j, 5) * 1e-9;
+}
+
+bool tern_limits_read_gbps(const struct tern_session *s, double *gbps)
+{
+    const bool is_image = s->files.image.size > 0;
+    const tern_memory weights = is_image ? s->files.image : s->arenas[TERN_ARENA_WEIGHTS];
+    if (weights.size >= LEAST_BYTES) {
+        *gbps = read_gbps(&s->host, weights);
+        return true;
+    }
+    tern_memory own = tern_os_map(LEAST_BYTES, 0);
+    if (own.data == NULL)
+        return false;
+    memset(own.data, 1, own.size);
+    *gbps = read_gbps(&s->host, own);
+    tern_os_unmap(own);
+    return true;
 }
 
 double tern_limits_int8_gmacs(const tern_host *host)
