@@ -124,6 +124,7 @@ static bool with_threads(struct work *w, uint32_t i_threads)
     if (limits.chunk == 0)
         limits.chunk = limits.n_seqs > usual ? limits.n_seqs : usual;
     bool ok = tern_session_open(&w->session, s->model, TERN_MODEL_WHOLE) &&
+              tern_session_spares(&w->session, s->trace) &&
               tern_session_plan(&w->session, &limits) &&
               tern_session_start(&w->session, &s->affinity);
     if (!ok)

@@ -23,6 +23,11 @@ static bool is_symbol(const char *s)
     return s[0] && strlen(s) <= MOST;
 }
 
+static bool is_twice(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
 /* 0: there is no such machine. */
 static uint16_t machine_of(const char *arch)
 {
@@ -66,11 +71,18 @@ static int run(const struct tern_settings *settings)
     char line[TERN_ARGS_LINE];
     if (!settings->output && !settings->object && !settings->c_array)
         return refuse(2, "nothing to write: -o, --object or --c-array needed");
+    if (is_twice(settings->output, settings->object) ||
+        is_twice(settings->object, settings->c_array) ||
+        is_twice(settings->c_array, settings->output))
+        return refuse(2, "one file given for two of -o, --object and --c-array");
     if (!machine_of(settings->arch))
         return refuse(2, "--arch: x86_64 or aarch64 needed");
     if (settings->symbol && !is_symbol(settings->symbol))
         return refuse(2, "--symbol: a C name of at most 200 letters needed");
-    bool ok = tern_session_open(&s, settings->model, TERN_MODEL_WHOLE);
+    bool ok = tern_session_open(&s, settings->model, TERN_MODEL_WHOLE) &&
+              tern_session_spares(&s, settings->output) &&
+              tern_session_spares(&s, settings->object) &&
+              tern_session_spares(&s, settings->c_array);
     if (!ok)
         snprintf(line, sizeof line, "%s", tern_session_line(&s));
     ok = ok && make(&s, settings, line);

@@ -177,7 +177,8 @@ static int run(const struct tern_settings *settings)
     chunk = chunk < w.n_ctx ? chunk : w.n_ctx;
     limits.n_logit_rows = w.row_cap < chunk ? w.row_cap : chunk;
     w.row_cap = limits.n_logit_rows;
-    if (!tern_session_plan(&w.session, &limits))
+    if (!tern_session_spares(&w.session, settings->save_logits) ||
+        !tern_session_plan(&w.session, &limits))
         tern_session_report(&w.session);
     else if (!prepare_text(&w, settings) || !open_files(&w, settings))
         refuse(1, w.line);

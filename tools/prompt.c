@@ -116,14 +116,16 @@ bool tern_prompt_read(struct tern_prompt *p, const struct tern_settings *s,
         p->text = (tern_text){s->prompt, strlen(s->prompt)};
         return check_length(model, p->text.size, most_tokens, line);
     }
-    if (s->file == NULL || strcmp(s->file, "-") == 0)
-        return read_all(p, STDIN_FILENO, "standard input", model, most_tokens, line);
+    const bool given = s->file == NULL || strcmp(s->file, "-") == 0;
     /* Or else opening a named pipe waits for a writer, and Ctrl-C does not end that. */
-    int fd = open(s->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = given ? STDIN_FILENO : open(s->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return fail(line, s->file, strerror(errno));
-    bool ok = read_all(p, fd, s->file, model, most_tokens, line);
-    close(fd);
+    bool ok = s->save_logits && tern_os_leads_to(s->save_logits, fd)
+                  ? fail(line, s->save_logits, "the text itself, not written over")
+                  : read_all(p, fd, given ? "standard input" : s->file, model, most_tokens, line);
+    if (!given)
+        close(fd);
     return ok;
 }
 

@@ -36,6 +36,18 @@ bool tern_session_open(struct tern_session *s, const char *path, tern_model_part
     return true;
 }
 
+bool tern_session_spares(struct tern_session *s, const char *path)
+{
+    char line[TERN_ARGS_LINE];
+    for (size_t i = 0; path && i < s->files.n_parts; i++)
+        if (tern_os_leads_to(path, s->files.files[i])) {
+            snprintf(line, sizeof line, "%.100s: a file of the model itself, not written over",
+                     path);
+            return fail(s, TERN_BAD_ARGUMENT, line);
+        }
+    return true;
+}
+
 tern_sampling tern_session_sampling(const struct tern_settings *s, uint64_t seed,
                                     uint64_t stream)
 {

@@ -29,6 +29,8 @@ struct tern_session {
 };
 
 bool tern_session_open(struct tern_session *s, const char *path, tern_model_parts what);
+/* False: path, which may be NULL, leads to a file of the model, and would be written over it. */
+bool tern_session_spares(struct tern_session *s, const char *path);
 /* The limits that settings ask for; threads not given are the physical cores. */
 tern_limits tern_session_limits(const struct tern_settings *settings);
 /* And the sampling; its biases lie in settings. */

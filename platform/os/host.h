@@ -67,5 +67,7 @@ typedef struct tern_os_model {
 } tern_os_model;
 tern_status tern_os_open_model(const char *path, tern_os_model *out, tern_error *err);
 void tern_os_close_model(tern_os_model *m);
+/* Whether path leads to the file that is open as fd, which must not be written over then. */
+bool tern_os_leads_to(const char *path, int fd);
 
 #endif

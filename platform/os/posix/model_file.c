@@ -263,3 +263,10 @@ void tern_os_close_model(tern_os_model *m)
     tern_os_unmap(m->image);
     memset(m, 0, sizeof *m);
 }
+
+bool tern_os_leads_to(const char *path, int fd)
+{
+    struct stat there, open;
+    return stat(path, &there) == 0 && fstat(fd, &open) == 0 && there.st_dev == open.st_dev &&
+           there.st_ino == open.st_ino;
+}
