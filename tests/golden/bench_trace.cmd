@@ -10,6 +10,9 @@ for thread in (0, 1):
     print(all(a + d <= b + 1e-3 for (a, d), (b, _) in zip(mine, mine[1:])))
 print(sum("matmul(" in e["args"]["does"] or "norm(" in e["args"]["does"]
           for e in events if e["cat"] == "matmul"), sum(e["cat"] == "matmul" for e in events))
+# the embedding and what makes logits are of no layer
+layers = {e["args"].get("layer") for e in events if e["cat"] == "matmul"}
+print(sorted(layers, key=str))
 # five a layer, and those of the embedding and the output
 print([sum(e["cat"] == "barrier" and e["tid"] == t for e in events) for t in (0, 1)])
 END

@@ -24,7 +24,7 @@ static void write_op(const struct tern_session *s, uint32_t op, struct tern_out 
         return;
     tern_json_begin(o, "args", '{');
     tern_json_u64(o, "op", op);
-    if (layer != UINT16_MAX)
+    if (layer != UINT32_MAX)
         tern_json_u64(o, "layer", layer);
     tern_json_text(o, "does", (tern_text){line, n < sizeof line ? n : sizeof line});
     tern_json_end(o, '}');
